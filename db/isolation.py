@@ -1,0 +1,151 @@
+"""As whom the embedded server runs: PostgreSQL refuses root, and knows peers only by an account's name.
+
+- An ordinary account runs it as itself.
+- root, and an account without a name, run it in a user namespace that shows the caller as an existing
+  unprivileged account. On disk all belongs to the caller. Inside, every other account of the machine, the
+  borrowed one too, reads as the overflow uid, so peer authentication knows exactly one: the caller.
+- Where namespaces are refused (default Docker), root runs it as that unprivileged account, which then owns
+  the data and can read it.
+"""
+
+import os
+import pwd
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+from notewarden.errors import DatabaseUnavailable
+
+_OVERFLOW = Path("/proc/sys/kernel/overflowuid")
+_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}  # no PG* variable of the caller's
+_PREFERRED = ("notewarden", "daemon", "bin")
+
+
+class Isolation(StrEnum):
+    """How the server process is set apart."""
+
+    SELF = "self"
+    NAMESPACE = "namespace"
+    ACCOUNT = "account"
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Runs programs as the server's account.
+
+    `uid`, `gid`: on disk; `peer`: the name under which the server sees the caller; `shown`: the account's name.
+    """
+
+    isolation: Isolation
+    uid: int
+    gid: int
+    peer: str
+    shown: str
+
+    def run(
+        self, command: Sequence[str | bytes | Path], cwd: int | Path, stdin: bytes = b""
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run `command` in folder `cwd` with a bare environment; output is captured, exit codes not checked.
+
+        The folder is entered before rights are dropped, so folders above it may be closed to the account.
+        """
+        prefix: tuple[str, ...] = ()
+        if self.isolation is Isolation.NAMESPACE:
+            account = pwd.getpwnam(self.shown)
+            prefix = (_unshare(), "-U", f"--map-user={account.pw_uid}", f"--map-group={account.pw_gid}", "--")
+        drop = self.isolation is Isolation.ACCOUNT
+        return subprocess.run(
+            [*prefix, *command],
+            cwd=f"/proc/self/fd/{cwd}" if isinstance(cwd, int) else cwd,
+            input=stdin,
+            capture_output=True,
+            check=False,
+            env=_ENVIRONMENT,
+            umask=0o077,
+            start_new_session=True,
+            user=self.uid if drop else None,
+            group=self.gid if drop else None,
+            extra_groups=() if drop else None,
+        )
+
+    def describe(self) -> str:
+        """One sentence for people: who runs the server, and whom that shuts out."""
+        if self.isolation is Isolation.SELF:
+            return f"The embedded server runs as {self.shown}; no other account reaches it."
+        if self.isolation is Isolation.NAMESPACE:
+            return (
+                f"The embedded server runs in a user namespace that shows uid {self.uid} as {self.shown}; "
+                "no other account reaches it."
+            )
+        return (
+            f"The embedded server runs as the account {self.shown}, since user namespaces are refused here; "
+            f"no account but root and {self.shown} reaches it."
+        )
+
+
+def choose_runner(wanted: Isolation | None = None) -> Runner:
+    """How this process runs the server; `wanted` overrides the choice, for tests of each way.
+
+    Raises DatabaseUnavailable when root can use neither a namespace nor another account.
+    """
+    uid, gid, own = os.geteuid(), os.getegid(), _name(os.geteuid())
+    if wanted is None:
+        wanted = _best(uid, own)
+    if wanted is Isolation.SELF and own:
+        return Runner(Isolation.SELF, uid, gid, own, own)
+    account = borrowed_account()
+    if wanted is Isolation.NAMESPACE:
+        return Runner(Isolation.NAMESPACE, uid, gid, account.pw_name, account.pw_name)
+    if uid != 0:
+        raise DatabaseUnavailable(
+            f"uid {uid} has no account here and user namespaces are refused, so the embedded database cannot "
+            "tell who connects; give the uid a name in /etc/passwd, or set [database] url."
+        )
+    return Runner(Isolation.ACCOUNT, account.pw_uid, account.pw_gid, own or "root", account.pw_name)
+
+
+def _best(uid: int, own: str) -> Isolation:
+    if uid != 0 and own:
+        return Isolation.SELF
+    return Isolation.NAMESPACE if _namespaces_work() else Isolation.ACCOUNT
+
+
+def borrowed_account() -> pwd.struct_passwd:
+    """An existing account that is neither root nor the overflow uid, by which a namespace shows strangers."""
+    stranger = int(_OVERFLOW.read_text())
+    able = {a.pw_name: a for a in pwd.getpwall() if a.pw_uid not in (0, stranger) and a.pw_gid != 0}
+    for name in _PREFERRED:
+        if name in able:
+            return able[name]
+    if not able:
+        raise DatabaseUnavailable(
+            "PostgreSQL does not run as root and this machine has no other account; add one, such as "
+            "`useradd --system notewarden`, or set [database] url."
+        )
+    return min(able.values(), key=lambda account: account.pw_uid)
+
+
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return ""
+
+
+@cache
+def _unshare() -> str:
+    return shutil.which("unshare", path=_ENVIRONMENT["PATH"]) or ""
+
+
+@cache
+def _namespaces_work() -> bool:
+    if not _unshare():
+        return False
+    account = borrowed_account()
+    options = ["-U", f"--map-user={account.pw_uid}", f"--map-group={account.pw_gid}", "--", "true"]
+    trial = subprocess.run([_unshare(), *options], capture_output=True, check=False, env=_ENVIRONMENT)
+    return trial.returncode == 0
