@@ -71,7 +71,7 @@ def _unavailable(error: psycopg.Error, state: str | None) -> NotewardenError:
         )
     code = f" (SQLSTATE {state})" if state else ""
     return DatabaseUnavailable(
-        f"The database cannot be reached{words}; check that it runs and [database] url."
+        f"The database cannot be reached{code}; check that it runs and [database] url."
     )
 
 

@@ -37,7 +37,8 @@ class Isolation(StrEnum):
 class Runner:
     """Runs programs as the server's account.
 
-    `uid`, `gid`: on disk; `peer`: the name under which the server sees the caller; `shown`: the account's name.
+    `uid`, `gid`: who owns its files; `peer`: the name under which the server sees the caller;
+    `shown`: the name of the account it runs as.
     """
 
     isolation: Isolation
@@ -47,7 +48,7 @@ class Runner:
     shown: str
 
     def run(
-        self, command: Sequence[str | bytes | Path], cwd: int | Path, stdin: bytes = b""
+        self, command: Sequence[str | bytes | Path], cwd: Path, stdin: bytes = b""
     ) -> subprocess.CompletedProcess[bytes]:
         """Run `command` in folder `cwd` with a bare environment; output is captured, exit codes not checked.
 
@@ -60,7 +61,7 @@ class Runner:
         drop = self.isolation is Isolation.ACCOUNT
         return subprocess.run(
             [*prefix, *command],
-            cwd=f"/proc/self/fd/{cwd}" if isinstance(cwd, int) else cwd,
+            cwd=cwd,
             input=stdin,
             capture_output=True,
             check=False,
@@ -109,15 +110,20 @@ def choose_runner(wanted: Isolation | None = None) -> Runner:
 
 
 def _best(uid: int, own: str) -> Isolation:
-    if uid != 0 and own:
+    # Whoever a namespace does not map reads as the overflow uid, so that one is nobody's name.
+    if own and uid not in (0, _overflow_uid()):
         return Isolation.SELF
     return Isolation.NAMESPACE if _namespaces_work() else Isolation.ACCOUNT
 
 
+def _overflow_uid() -> int:
+    return int(_OVERFLOW.read_text())
+
+
 def borrowed_account() -> pwd.struct_passwd:
     """An existing account that is neither root nor the overflow uid, by which a namespace shows strangers."""
-    stranger = int(_OVERFLOW.read_text())
-    able = {a.pw_name: a for a in pwd.getpwall() if a.pw_uid not in (0, stranger) and a.pw_gid != 0}
+    never = (0, _overflow_uid())
+    able = {a.pw_name: a for a in pwd.getpwall() if a.pw_uid not in never and a.pw_gid not in never}
     for name in _PREFERRED:
         if name in able:
             return able[name]
