@@ -1,0 +1,102 @@
+"""Directories: who exists, which groups they are in, what a name means. One interface, several sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from acl.sid import EVERYONE, HOST, Sid, is_sid, qualify
+from notewarden.errors import ConfigError
+
+if TYPE_CHECKING:
+    from notewarden.settings import Settings
+
+
+@dataclass(frozen=True)
+class Account:
+    """One user of a directory: its SID (what everything is keyed by) and its name (for people to read)."""
+
+    sid: Sid
+    name: str
+
+
+@dataclass(frozen=True)
+class Memberships:
+    """What a directory knows of one account.
+
+    ``through`` has every certain SID of it (its own further SIDs, all groups transitively) with the groups
+    passed on the way. ``certain`` names the classes of this host whose memberships are completely known
+    (``"S-1-22-2@host"``).
+    """
+
+    through: Mapping[Sid, tuple[Sid, ...]]
+    certain: frozenset[str] = field(default_factory=frozenset)
+
+
+class Directory(Protocol):
+    """Look-ups raise AskerUnknown for nobody, DirectoryUnreachable when nobody can tell; never "empty"."""
+
+    def user(self, name_or_sid: str) -> Account:
+        """The one user with this name or SID. Raises AskerUnknown, DirectoryUnreachable."""
+        ...
+
+    def user_by_uid(self, uid: int) -> Account:
+        """The one user this uid of this host stands for, explicitly; uid 65534 is nobody. Raises as above."""
+        ...
+
+    def resolve(self, name: str) -> Sid:
+        """The one SID a declared user or group name means.
+
+        ``user:NAME`` and ``group:NAME`` tell a user from a group of the same name. Raises LookupError if the
+        name means nobody or more than one, DirectoryUnreachable if nobody can tell.
+        """
+        ...
+
+    def name_of(self, sid: Sid) -> str | None:
+        """The name people know a SID by, None if it has none here."""
+        ...
+
+    def enumerable(self, sid: Sid) -> bool:
+        """Whether membership is known for every asker; where it is not, a deny of it hits everybody."""
+        ...
+
+    def memberships(self, account: Account) -> Memberships:
+        """All certain memberships. Raises AskerUnknown if it is gone, DirectoryUnreachable if incomplete."""
+        ...
+
+
+def resolve_name(directory: Directory, name: str) -> Sid:
+    """The SID a configured name means: ``everyone``, a SID (relative to this host), or the directory's.
+
+    Raises LookupError when the name does not mean exactly one principal.
+    """
+    if name == "everyone":
+        return EVERYONE
+    if is_sid(name):
+        return qualify(name, HOST)
+    return directory.resolve(name)
+
+
+def split_kind(name: str) -> tuple[str | None, str]:
+    """Split ``user:NAME`` or ``group:NAME`` into kind and name; a plain name has the kind None."""
+    kind, colon, rest = name.partition(":")
+    return (kind, rest) if colon and kind in ("user", "group") else (None, name)
+
+
+def make_directory(settings: Settings) -> Directory:
+    """The directory the configuration names. Raises ConfigError where it is unknown or cannot be loaded."""
+    source = settings.directory.source
+    if source == "nss":
+        from acl.directories.nss import NssDirectory
+
+        return NssDirectory()
+    if source == "file":
+        from acl.directories.file import FileDirectory
+
+        if settings.directory.file is None:
+            raise ConfigError(
+                "[directory] source is 'file', but no file is named; set file = \"/path/people.toml\"."
+            )
+        return FileDirectory(settings.directory.file, shares=tuple(share.path for share in settings.shares))
+    raise ConfigError(f"[directory] source {source!r} is not available here; use 'nss' or 'file'.")

@@ -1,0 +1,53 @@
+"""Sources: where the access lists of a share come from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from acl.model import AccessList
+from notewarden.errors import ConfigError
+
+if TYPE_CHECKING:
+    from acl.directory import Directory
+    from notewarden.settings import ShareSettings
+
+
+class Source(Protocol):
+    """Reads and compiles the layers of a share. What cannot be read comes back quarantined, never as open."""
+
+    @property
+    def ctime_tells(self) -> bool:
+        """Whether every change of an ACL moves the file's ctime, as seen from here."""
+        ...
+
+    def check(self) -> None:
+        """Raise ConfigError if rights cannot be had this way for this share; the sentence says what to do."""
+        ...
+
+    def share_lists(self) -> tuple[AccessList, ...]:
+        """The lists of the share itself; all must pass. Never empty."""
+        ...
+
+    def parent_lists(self, fd: int, folder: bytes) -> tuple[AccessList, ...]:
+        """The guards of one folder (b"": the share's root), read from its open descriptor; all must pass."""
+        ...
+
+    def note_lists(self, fd: int, path: bytes) -> tuple[AccessList, ...]:
+        """The lists of one note, read from its open descriptor; all must pass. Never empty."""
+        ...
+
+
+def make_source(share: ShareSettings, directory: Directory) -> Source:
+    """The source a share is configured with. Raises ConfigError for one that is not available."""
+    if share.acl.source == "posix":
+        from acl.sources.posix import PosixSource
+
+        return PosixSource(share, directory)
+    if share.acl.source == "declared":
+        from acl.sources.declared import DeclaredSource
+
+        return DeclaredSource(share, directory)
+    raise ConfigError(
+        f"Share {share.name!r}: [share.acl] source {share.acl.source!r} is not available here; "
+        "use 'posix' or 'declared'."
+    )
