@@ -1,0 +1,200 @@
+"""Voyage's embedding models through their SDK, whose replies are not trusted to be complete."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception_type,
+    stop_after_attempt,
+    wait_random_exponential,
+)
+
+from notewarden.embedding.base import Vectors, require_unit_vectors
+from notewarden.errors import EmbeddingFailed
+
+_MAX_TEXTS = 1_000  # the provider's limit for one call
+_MAX_CHARACTERS = 120_000  # its smallest token limit for one call, at the worst of one token a character
+_WINDOW = 32_000
+_TIMEOUT_S = 60.0
+_LONGEST_WAIT_S = 60.0
+_DOCUMENT_ATTEMPTS, _QUERY_ATTEMPTS = 6, 3  # a person waits for a question, nobody for a sync
+_TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_REFUSED = frozenset({400, 413, 422})
+
+
+@dataclass(frozen=True)
+class VoyageAccess:
+    """Where and as whom the provider is called. `base_url` None is the provider's own address."""
+
+    api_key: str
+    base_url: str | None = None
+
+
+class _Transient(Exception):
+    """A failure that another attempt may not meet; `after`: seconds the server asks to wait."""
+
+    def __init__(self, what: str, after: float = 0.0) -> None:
+        super().__init__(what)
+        self.after = after
+
+
+class _Refused(Exception):
+    """The server does not take this batch as it is."""
+
+
+class VoyageEmbedder:
+    """One model of Voyage at one dimension.
+
+    Calls that fail in passing are repeated, with growing waits or the server's Retry-After; a batch that is
+    refused is halved until it passes or one text stands alone. A reply whose count, order, dimension or
+    length of vectors does not fit the request is a failed call, never half a result.
+    """
+
+    relevance_floor = 0.40
+    max_tokens = _WINDOW
+
+    def __init__(
+        self, model: str, dimension: int, access: VoyageAccess, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self.dimension = dimension
+        self.identity = f"voyage/{model}/{dimension}"
+        self._model, self._access, self._sleep = model, access, sleep
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return one unit row per text, shape (len(texts), dimension). Raises EmbeddingFailed."""
+        rows = np.empty((len(texts), self.dimension), dtype=np.float32)
+        for first, last in _batches(texts):
+            rows[first:last] = self._embed_halving(texts[first:last])
+        return rows
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the unit vector, shape (dimension,), of a question. Raises EmbeddingFailed."""
+        try:
+            unit: Vectors = self._embed([text], "query", _QUERY_ATTEMPTS)[0]
+        except _Refused:
+            raise EmbeddingFailed(
+                "The embedding provider does not take this question.", permanent=True
+            ) from None
+        return unit
+
+    def _embed_halving(self, texts: Sequence[str]) -> Vectors:
+        try:
+            return self._embed(texts, "document", _DOCUMENT_ATTEMPTS)
+        except _Refused:
+            if len(texts) == 1:
+                raise EmbeddingFailed(
+                    f"The embedding provider does not take a text of {len(texts[0])} characters.",
+                    permanent=True,
+                ) from None
+        half = len(texts) // 2
+        return np.concatenate([self._embed_halving(texts[:half]), self._embed_halving(texts[half:])])
+
+    def _embed(self, texts: Sequence[str], purpose: str, attempts: int) -> Vectors:
+        retrying = Retrying(
+            stop=stop_after_attempt(attempts),
+            wait=_wait,
+            retry=retry_if_exception_type(_Transient),
+            sleep=self._sleep,
+            reraise=True,
+        )
+        try:
+            return retrying(self._call, texts, purpose)
+        except _Transient as error:
+            raise EmbeddingFailed(
+                f"The embedding provider failed {attempts} times: {error}; try later."
+            ) from None
+
+    def _call(self, texts: Sequence[str], purpose: str) -> Vectors:
+        sdk = _sdk()
+        try:
+            reply = sdk.Embedding.create(
+                input=[text.encode("utf-8", "replace").decode("utf-8") for text in texts],
+                model=self._model,
+                input_type=purpose,
+                truncation=False,
+                output_dimension=self.dimension,
+                api_key=self._access.api_key,
+                base_url=self._access.base_url,
+                request_timeout=_TIMEOUT_S,
+            )
+        except sdk.error.VoyageError as error:
+            raise _ours(error) from None  # its text carries headers and bodies: neither shown nor logged
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise _Transient(f"its reply cannot be read ({type(error).__name__})") from None
+        return self._checked(reply, len(texts))
+
+    def _checked(self, reply: Any, count: int) -> Vectors:
+        try:
+            entries = sorted(reply["data"], key=lambda entry: int(entry["index"]))
+            if [int(entry["index"]) for entry in entries] != list(range(count)):
+                raise _Transient(f"its reply does not hold one vector for each of {count} texts")
+            vectors = np.array([entry["embedding"] for entry in entries], dtype=np.float32)
+        except (KeyError, TypeError, ValueError) as error:
+            raise _Transient(f"its reply cannot be read ({type(error).__name__})") from None
+        try:
+            return require_unit_vectors(vectors, count, self.dimension)
+        except EmbeddingFailed as error:
+            raise _Transient(str(error)) from None
+
+
+def _batches(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield half-open ranges of `texts`, each under the limits of one call, or one text alone."""
+    first, size = 0, 0
+    for number, text in enumerate(texts):
+        if number > first and (number - first >= _MAX_TEXTS or size + len(text) > _MAX_CHARACTERS):
+            yield first, number
+            first, size = number, 0
+        size += len(text)
+    if first < len(texts):
+        yield first, len(texts)
+
+
+def _ours(error: Any) -> Exception:
+    """Turn an error of the SDK into ours by its status alone; without one the connection itself failed."""
+    status = error.http_status
+    if status is None:
+        return _Transient("it cannot be reached")
+    if status in _REFUSED:
+        return _Refused()
+    if status in (401, 403):
+        return EmbeddingFailed("The embedding provider refuses the API key; check [embedding] api_key_file.")
+    if status == 404:
+        return EmbeddingFailed(
+            "The embedding provider does not know the model; check [embedding] model and base_url."
+        )
+    if status in _TRANSIENT or status < 400 or status >= 500:
+        return _Transient(f"HTTP status {status}", _retry_after(error))
+    return EmbeddingFailed(f"The embedding provider answered with HTTP status {status}.")
+
+
+def _retry_after(error: Any) -> float:
+    """Return the seconds that a 429 or 503 asks to wait; 0 where the header is absent, a date or absurd."""
+    try:
+        seconds = float({key.lower(): value for key, value in dict(error.headers).items()}["retry-after"])
+    except (KeyError, TypeError, ValueError):
+        return 0.0
+    return seconds if 0 <= seconds <= _LONGEST_WAIT_S else 0.0
+
+
+def _wait(state: RetryCallState) -> float:
+    """Wait as long as the server asks, else a random time below 1, 2, 4 … seconds."""
+    failure = state.outcome.exception() if state.outcome else None
+    asked = failure.after if isinstance(failure, _Transient) else 0.0
+    return asked or wait_random_exponential(multiplier=1, max=_LONGEST_WAIT_S)(state)
+
+
+def _sdk() -> ModuleType:
+    """Import the SDK when it is first needed: it takes about a second, and warns about its own parts."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import voyageai
+    return voyageai
