@@ -90,6 +90,7 @@ create table nw.note (
   written_on   date,                                 -- the date the note gives itself
   status       text not null default '',
   tags         text[] not null default '{}',
+  stale        boolean not null default false,       -- its chunks were made for another path or by another rule
   hidden       boolean not null default false,       -- proved gone: in a closed audience until its rows may be removed
   missing      int not null default 0,               -- polls in a row that did not find it
   indexed_at   timestamptz not null default now(),

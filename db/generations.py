@@ -1,0 +1,57 @@
+"""Generations: ways to index. One serves; another is built beside it and switched in one transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, LiteralString
+
+from psycopg import Connection, sql
+
+from db.queries import load
+
+_SQL = load("generations")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What the rows of a generation were made with: another value of any field is another generation."""
+
+    chunker: str
+    template: str
+    embedder: str
+    dimension: int
+
+
+def on_vectors(query: LiteralString, generation_id: int) -> sql.Composed:
+    """Return `query` with {vectors} put for the generation's table of vectors."""
+    return sql.SQL(query).format(vectors=sql.Identifier("nw", f"vectors_{generation_id}"))
+
+
+def target(conn: Connection[Any], recipe: Recipe) -> tuple[int, bool]:
+    """Return the generation made by `recipe` and whether it serves, adding it when it is new.
+
+    The very first generation serves at once; a later one is built beside the serving one.
+    """
+    row = conn.execute(_SQL["find"], vars(recipe)).fetchone()
+    if row is not None:
+        return int(row[0]), row[1] == "serving"
+    state = "building" if conn.execute(_SQL["serving"]).fetchone() else "serving"
+    made = conn.execute(_SQL["add"], vars(recipe) | {"state": state}).fetchone()
+    assert made is not None
+    return int(made[0]), state == "serving"
+
+
+def all_ids(conn: Connection[Any]) -> list[int]:
+    """Return the generations that hold rows, oldest first."""
+    return [row[0] for row in conn.execute(_SQL["all"])]
+
+
+def switch(conn: Connection[Any], generation_id: int) -> None:
+    """Let `generation_id` serve and drop what served before, in one transaction."""
+    with conn.transaction():
+        for old in all_ids(conn):
+            if old != generation_id:
+                conn.execute(_SQL["retire"], {"generation_id": old})
+                conn.execute(_SQL["drop_chunks"], {"generation_id": old})
+                conn.execute(on_vectors(_SQL["drop_vectors"], old))
+        conn.execute(_SQL["serve"], {"generation_id": generation_id})

@@ -1,0 +1,336 @@
+"""Notes and their chunks. One note is one transaction: old chunks out, new ones in, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from psycopg import Connection
+
+from db import generations, ledger
+from db.audiences import AudienceStore
+from db.queries import load
+
+_SQL = load("notes")
+
+Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Who may read a note: the ids of its parents' lists and of its own; `own` is never empty."""
+
+    parents: tuple[int, ...]
+    own: tuple[int, ...]
+
+    @property
+    def acl_ids(self) -> tuple[int, ...]:
+        """All lists that must pass, sorted."""
+        return tuple(sorted({*self.parents, *self.own}))
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a poll compares of an indexed note.
+
+    `hint` counts only if `hint_trusted`; `absent`: a poll missed it; `stale`: its rows are to be made anew.
+    """
+
+    path: bytes
+    note_id: int
+    audience_id: int
+    hint: bytes
+    hint_trusted: bool
+    own_acl_ids: list[int]
+    content_hash: bytes
+    absent: bool
+    stale: bool
+
+
+@dataclass(frozen=True)
+class FileState:
+    """A file as it was when its text was read: hash of the bytes, size, modification time, listing hint."""
+
+    content_hash: bytes
+    size: int
+    modified_at: datetime
+    hint: bytes
+    hint_trusted: bool
+
+
+@dataclass(frozen=True)
+class About:
+    """What a note says of itself."""
+
+    title: str
+    encoding: str
+    language: str = ""
+    written_on: date | None = None
+    status: str = ""
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NewChunk:
+    """A chunk to store. `vector` is float32 of the generation's dimension; `terms` counts BM25 terms."""
+
+    seq: int
+    heading: tuple[str, ...]
+    lines: tuple[int, int]
+    span: tuple[int, int]
+    content: str
+    embed_key: bytes
+    terms: Mapping[str, int]
+    vector: Vector
+
+    @property
+    def length(self) -> int:
+        """Terms in all: the document length of BM25."""
+        return sum(self.terms.values())
+
+
+@dataclass(frozen=True)
+class NewNote:
+    """A note to store. It cannot be made without saying who may read it. `note_id` None: a new one."""
+
+    path: bytes
+    guard: Guard
+    state: FileState
+    about: About
+    chunks: tuple[NewChunk, ...]
+    note_id: int | None = None
+
+    @property
+    def folder(self) -> bytes:
+        """The raw path of the folder it stands in, b"" for the root."""
+        return self.path.rpartition(b"/")[0]
+
+
+class NoteStore:
+    """Saves, verifies, hides and deletes the notes of one share."""
+
+    def __init__(self, conn: Connection[Any], share_id: int, audiences: AudienceStore) -> None:
+        self._conn = conn
+        self._share_id = share_id
+        self._audiences = audiences
+        self._terms: dict[str, int] = {}
+
+    def known(self) -> dict[bytes, Known]:
+        """Return every indexed note of the share by path."""
+        with self._conn.cursor(binary=True) as cursor:
+            rows = cursor.execute(_SQL["known"], {"share_id": self._share_id}).fetchall()
+        return {row[0]: Known(*row) for row in rows}
+
+    def unindexed(self, generation_id: int) -> set[int]:
+        """Return the ids of notes that have no chunk in this generation."""
+        values = {"share_id": self._share_id, "generation_id": generation_id}
+        return {row[0] for row in self._conn.execute(_SQL["unindexed"], values)}
+
+    def save(self, generation_id: int, note: NewNote) -> int:
+        """Store a note whole in one transaction and return its id; its trouble, if any, is over."""
+        with self._conn.transaction():
+            # Losing the newest commits in a crash loses nothing: the next poll finds the hash missing.
+            self._conn.execute("set local synchronous_commit = off")
+            audience_id = self._audiences.id_for(note.folder, note.guard.acl_ids)
+            note_id = self._put(note, audience_id, generation_id)
+            self._add_chunks(generation_id, note_id, audience_id, note.chunks)
+            ledger.clear(self._conn, self._share_id, [note.path])
+        return note_id
+
+    def verified(self, note_id: int, state: FileState, own_acl_ids: Sequence[int]) -> None:
+        """Record that the indexed text is what stands in the file, and with which lists it was read."""
+        values = _state_columns(state) | {"note_id": note_id, "own_acl_ids": sorted(own_acl_ids)}
+        self._conn.execute(_SQL["verified"], values)
+
+    def found(self, note_ids: Sequence[int]) -> None:
+        """Record that notes once missed are there."""
+        if note_ids:
+            self._conn.execute(_SQL["found"], {"note_ids": list(note_ids)})
+
+    def rename(self, note_id: int, path: bytes) -> None:
+        """Let a note's rows serve under another path, to be made anew for it."""
+        self._conn.execute(_SQL["rename"], {"note_id": note_id, "path": path})
+
+    def outdate(self, note_ids: Sequence[int]) -> None:
+        """Let the next poll make these notes' rows anew, whatever their hash says."""
+        self._conn.execute(_SQL["outdate"], {"note_ids": list(note_ids)})
+
+    def hide(self, note_ids: Sequence[int]) -> None:
+        """Count one more poll that proved these notes gone; who may read them is the audience's matter."""
+        self._conn.execute(_SQL["hide"], {"note_ids": list(note_ids)})
+
+    def held(self) -> list[tuple[int, bytes, int]]:
+        """Return (id, path, polls missing) of every note proved gone whose rows still stand."""
+        rows = self._conn.execute(_SQL["held"], {"share_id": self._share_id})
+        return [(row[0], bytes(row[1]), row[2]) for row in rows]
+
+    def delete(self, note_ids: Sequence[int]) -> None:
+        """Delete notes with their chunks, postings and vectors."""
+        with self._conn.transaction():
+            rows = self._conn.execute(_SQL["delete"], {"note_ids": list(note_ids)}).fetchall()
+            self._audiences.resize({row[0] for row in rows})
+
+    def vectors(self, generation_id: int, keys: Iterable[bytes]) -> dict[bytes, Vector]:
+        """Return the vectors that already stand for exactly these embedded strings."""
+        query = generations.on_vectors(_SQL["vectors_of"], generation_id)
+        rows = self._conn.execute(query, {"generation_id": generation_id, "keys": list(keys)})
+        return {bytes(key): np.asarray(vector, dtype=np.float32) for key, vector in rows}
+
+    def keep_narrow(self, note_id: int, rule: str) -> None:
+        """Record that a note stays under a narrower declared rule than its new folder has."""
+        self._conn.execute(_SQL["keep_narrow"], {"note_id": note_id, "rule": rule})
+
+    def narrowed(self) -> dict[int, str]:
+        """Return the rule (its key) kept beside by each note that a rename would have opened."""
+        rows = self._conn.execute(_SQL["narrowed"], {"share_id": self._share_id})
+        return {row[1]: row[2] for row in rows}
+
+    def release_narrow(self, note_ids: Sequence[int]) -> None:
+        """Let notes follow the rule of the folder they stand in."""
+        self._conn.execute(_SQL["release_narrow"], {"note_ids": list(note_ids)})
+
+    def _put(self, note: NewNote, audience_id: int, generation_id: int) -> int:
+        values = _state_columns(note.state) | _about_columns(note.about)
+        values |= {"share_id": self._share_id, "path": note.path, "audience_id": audience_id}
+        values |= {"own_acl_ids": sorted(note.guard.own)}
+        if note.note_id is None:
+            row = self._conn.execute(_SQL["add"], values).fetchone()
+            assert row is not None
+            return int(row[0])
+        self._drop_chunks(note.note_id, [generation_id])
+        self._conn.execute(_SQL["replace"], values | {"note_id": note.note_id})
+        self._follow(note.note_id, audience_id)
+        return note.note_id
+
+    def _drop_chunks(self, note_id: int, generation_ids: list[int]) -> None:
+        values = {"note_id": note_id, "generation_ids": generation_ids}
+        for generation_id, audience_id, n_chunks, total in self._conn.execute(
+            _SQL["drop_chunks"], values
+        ).fetchall():
+            self._audiences.grow(generation_id, audience_id, -n_chunks, -total)
+
+    def _follow(self, note_id: int, audience_id: int) -> None:
+        # Rows of another generation, if one is being built beside, go with the note.
+        others = generations.all_ids(self._conn)
+        if len(others) > 1:
+            row = self._conn.execute(_SQL["audience_of"], {"note_id": note_id}).fetchone()
+            assert row is not None
+            self._audiences.move([note_id], audience_id, [row[0]])
+
+    def _add_chunks(
+        self, generation_id: int, note_id: int, audience_id: int, chunks: Sequence[NewChunk]
+    ) -> None:
+        if not chunks:
+            return
+        where = {"generation_id": generation_id, "note_id": note_id, "audience_id": audience_id}
+        ids = self._insert_chunks(where, chunks)
+        vectors = generations.on_vectors(_SQL["add_vector"], generation_id)
+        with self._conn.cursor() as cursor:
+            cursor.executemany(
+                vectors,
+                [
+                    {"chunk_id": chunk_id, "audience_id": audience_id, "embedding": chunk.vector}
+                    for chunk_id, chunk in zip(ids, chunks, strict=True)
+                ],
+            )
+        self._add_postings(audience_id, ids, chunks)
+        self._audiences.grow(generation_id, audience_id, len(chunks), sum(chunk.length for chunk in chunks))
+
+    def _insert_chunks(self, where: dict[str, int], chunks: Sequence[NewChunk]) -> list[int]:
+        with self._conn.cursor() as cursor:
+            cursor.executemany(
+                _SQL["add_chunk"], [where | _chunk_columns(chunk) for chunk in chunks], returning=True
+            )
+            ids = []
+            for _ in chunks:
+                row = cursor.fetchone()
+                assert row is not None
+                ids.append(int(row[0]))
+                cursor.nextset()
+        return ids
+
+    def _add_postings(self, audience_id: int, ids: Sequence[int], chunks: Sequence[NewChunk]) -> None:
+        self._learn({term for chunk in chunks for term in chunk.terms})
+        rows = [
+            (self._terms[term], chunk_id, min(count, 32767), min(chunk.length, 32767))
+            for chunk_id, chunk in zip(ids, chunks, strict=True)
+            for term, count in chunk.terms.items()
+        ]
+        if rows:
+            term_ids, chunk_ids, tfs, lengths = (list(column) for column in zip(*rows, strict=True))
+            self._conn.execute(
+                _SQL["add_postings"],
+                {
+                    "audience_id": audience_id,
+                    "term_ids": term_ids,
+                    "chunk_ids": chunk_ids,
+                    "tfs": tfs,
+                    "lengths": lengths,
+                },
+            )
+
+    def _learn(self, words: set[str]) -> None:
+        # A rolled-back transaction may have added terms: what the cache holds must be committed first,
+        # so new terms are asked for again on the next note.
+        unknown = sorted(words - self._terms.keys())
+        if not unknown:
+            return
+        self._terms.update(dict(self._conn.execute(_SQL["terms"], {"words": unknown}).fetchall()))
+        missing = [word for word in unknown if word not in self._terms]
+        if missing:
+            rows = self._conn.execute(_SQL["add_terms"], {"words": missing}).fetchall()
+            self._terms.update(dict(rows))
+
+    def forget_terms(self) -> None:
+        """Drop the cache of term ids, as after a rolled-back save."""
+        self._terms.clear()
+
+
+def _state_columns(state: FileState) -> dict[str, Any]:
+    return vars(state).copy()
+
+
+def _about_columns(about: About) -> dict[str, Any]:
+    return vars(about) | {"tags": list(about.tags)}
+
+
+def _chunk_columns(chunk: NewChunk) -> dict[str, Any]:
+    return {
+        "seq": chunk.seq,
+        "heading": list(chunk.heading),
+        "first_line": chunk.lines[0],
+        "last_line": chunk.lines[1],
+        "start": chunk.span[0],
+        "end": chunk.span[1],
+        "content": chunk.content,
+        "embed_key": chunk.embed_key,
+        "length": chunk.length,
+    }
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What guards one note, for `why`: ids of the share's and the audience's lists; `readers` for people."""
+
+    note_id: int
+    share: str
+    path: bytes
+    share_acl_ids: list[int]
+    acl_ids: list[int]
+    readers: list[str]
+    hidden: bool
+
+
+def policy(conn: Connection[Any], share: str, path: bytes) -> Policy | None:
+    """Return what guards a note, None if no such note is indexed."""
+    row = conn.execute(_SQL["policy"], {"share": share, "path": path}).fetchone()
+    return None if row is None else Policy(row[0], row[1], bytes(row[2]), *row[3:])
+
+
+def paths(conn: Connection[Any], shares: Sequence[str]) -> list[tuple[str, bytes]]:
+    """Return (share, path) of every indexed note of these shares."""
+    return [(row[0], bytes(row[1])) for row in conn.execute(_SQL["paths"], {"shares": list(shares)})]

@@ -1,0 +1,56 @@
+"""Runs of the indexer, and the lock that keeps two of them off one database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+from psycopg import Connection
+from psycopg.types.json import Jsonb
+
+from db.queries import load
+
+_SQL = load("runs")
+
+INDEXER_LOCK = 0x6E6F7465  # "note"
+
+
+@contextmanager
+def indexer_lock(conn: Connection[Any]) -> Iterator[bool]:
+    """Try to become the one indexer of this database; yields whether that worked."""
+    row = conn.execute(_SQL["try_lock"], {"lock": INDEXER_LOCK}).fetchone()
+    held = bool(row and row[0])
+    try:
+        yield held
+    finally:
+        if held and not conn.closed:
+            conn.execute(_SQL["unlock"], {"lock": INDEXER_LOCK})
+
+
+def begin(conn: Connection[Any], kind: str, *, daemon: bool = False) -> tuple[int, datetime]:
+    """Record the start of a run; returns its id and the database's time."""
+    row = conn.execute(_SQL["begin"], {"kind": kind, "daemon": daemon}).fetchone()
+    assert row is not None
+    return int(row[0]), row[1]
+
+
+def end(
+    conn: Connection[Any], run_id: int, report: dict[str, Any], exit_code: int, error: str | None = None
+) -> None:
+    """Record how a run ended."""
+    values = {"run_id": run_id, "report": Jsonb(report), "exit_code": exit_code, "error": error}
+    conn.execute(_SQL["end"], values)
+
+
+def daemon_ever(conn: Connection[Any]) -> bool:
+    """Tell whether a daemon ever ran on this database."""
+    row = conn.execute(_SQL["daemon_ever"]).fetchone()
+    return bool(row and row[0])
+
+
+def last_sync(conn: Connection[Any]) -> datetime | None:
+    """Return when the last finished sync began."""
+    row = conn.execute(_SQL["last_sync"]).fetchone()
+    return row[0] if row else None

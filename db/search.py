@@ -1,0 +1,202 @@
+"""What an asker may see: every read of note text goes through one Reading, as the reader role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from psycopg import Connection, IsolationLevel
+from psycopg.rows import class_row
+
+from acl.token import Token, require_token
+from db import generations
+from db.queries import load
+
+_SQL = load("search")
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where to look: share names and folders (raw bytes, all below included); None leaves that side open.
+
+    A scope narrows what may be read; it never widens it.
+    """
+
+    shares: tuple[str, ...] | None = None
+    folders: tuple[bytes, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A chunk as it may leave: lines are 1-based and inclusive, `content` ends where `last_line` ends."""
+
+    chunk_id: int
+    note_id: int
+    seq: int
+    share: str
+    path: bytes
+    link: str | None
+    title: str
+    heading: list[str]
+    first_line: int
+    last_line: int
+    content: str
+    modified_at: datetime
+    language: str
+    written_on: date | None
+    status: str
+
+
+@dataclass(frozen=True)
+class Postings:
+    """Parallel arrays, one element for each (term, readable chunk) pair."""
+
+    term_ids: NDArray[np.int64]
+    chunk_ids: NDArray[np.int64]
+    tfs: NDArray[np.float64]
+    lengths: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class NotePiece:
+    """One chunk of a note that is shown whole."""
+
+    share: str
+    path: bytes
+    modified_at: datetime
+    content: str
+    first_line: int
+    last_line: int
+
+
+@dataclass(frozen=True)
+class Serving:
+    """The generation that answers: its embedding model's identity and dimension."""
+
+    generation_id: int
+    embedder: str
+    dimension: int
+
+
+class Reading:
+    """One REPEATABLE READ READ ONLY transaction under one token. Made by `reading`."""
+
+    def __init__(self, conn: Connection[Any]) -> None:
+        self._conn = conn
+        self.serving = self._find_serving()
+
+    def narrow(self, scope: Scope) -> None:
+        """Take away every audience outside the scope."""
+        folders = None if scope.folders is None else list(scope.folders)
+        shares = None if scope.shares is None else list(scope.shares)
+        self._conn.execute(_SQL["narrow"], {"shares": shares, "folders": folders})
+
+    def sizes(self) -> tuple[int, int]:
+        """Return how many chunks may be read, and the sum of their lengths in terms."""
+        if self.serving is None:
+            return 0, 0
+        row = self._conn.execute(_SQL["sizes"], {"generation_id": self.serving.generation_id}).fetchone()
+        assert row is not None
+        return int(row[0]), int(row[1])
+
+    def nearest(self, vector: NDArray[np.float32], limit: int) -> list[tuple[int, float]]:
+        """Return (chunk id, cosine distance) of the nearest readable chunks, nearest first, exact."""
+        if self.serving is None:
+            return []
+        query = generations.on_vectors(_SQL["nearest_exact"], self.serving.generation_id)
+        rows = self._conn.execute(query, {"vector": vector, "limit": limit})
+        return [(int(row[0]), float(row[1])) for row in rows]
+
+    def vectors(self, chunk_ids: Sequence[int]) -> dict[int, NDArray[np.float32]]:
+        """Return the vectors of these chunks, as far as they may be read."""
+        if self.serving is None:
+            return {}
+        query = generations.on_vectors(_SQL["chunk_vectors"], self.serving.generation_id)
+        rows = self._conn.execute(query, {"chunk_ids": list(chunk_ids)})
+        return {int(row[0]): np.asarray(row[1], dtype=np.float32) for row in rows}
+
+    def term_ids(self, words: Sequence[str]) -> dict[str, int]:
+        """Return the ids of those words that any note holds; what may be read of them the postings tell."""
+        return dict(self._conn.execute(_SQL["term_ids"], {"words": list(words)}).fetchall())
+
+    def postings(self, term_ids: Sequence[int]) -> Postings:
+        """Return where the terms stand among the readable chunks."""
+        rows: list[Any] = []
+        if self.serving is not None and term_ids:
+            values = {"term_ids": list(term_ids), "generation_id": self.serving.generation_id}
+            with self._conn.cursor(binary=True) as cursor:
+                rows = cursor.execute(_SQL["postings"], values).fetchall()
+        table = np.asarray(rows, dtype=np.int64).reshape(-1, 4)
+        return Postings(table[:, 0], table[:, 1], table[:, 2].astype(float), table[:, 3].astype(float))
+
+    def notes_of(self, chunk_ids: Sequence[int]) -> dict[int, int]:
+        """Return the note id of each of these chunks that may be read."""
+        rows = self._conn.execute(_SQL["chunk_notes"], {"chunk_ids": list(chunk_ids)})
+        return {int(row[0]): int(row[1]) for row in rows}
+
+    def any_chunks(self, limit: int) -> list[int]:
+        """Return up to `limit` readable chunks in the notes' own order, to fill up a short result."""
+        if self.serving is None:
+            return []
+        values = {"generation_id": self.serving.generation_id, "limit": limit}
+        return [int(row[0]) for row in self._conn.execute(_SQL["all_chunks"], values)]
+
+    def passages(self, chunk_ids: Sequence[int]) -> list[Passage]:
+        """Return the text of these chunks in the order asked for; what may not be read is left out."""
+        with self._conn.cursor(row_factory=class_row(Passage)) as cursor:
+            rows = cursor.execute(_SQL["passages"], {"chunk_ids": list(chunk_ids)}).fetchall()
+        by_id = {row.chunk_id: row for row in rows}
+        return [by_id[chunk_id] for chunk_id in chunk_ids if chunk_id in by_id]
+
+    def notes(self) -> list[tuple[int, str, bytes]]:
+        """Return (note id, share, path) of every readable note, sorted."""
+        return [(row[0], row[1], bytes(row[2])) for row in self._conn.execute(_SQL["notes"])]
+
+    def pieces(self, note_id: int) -> list[NotePiece]:
+        """Return the chunks of one note in order; empty when it may not be read or is gone."""
+        if self.serving is None:
+            return []
+        values = {"note_id": note_id, "generation_id": self.serving.generation_id}
+        with self._conn.cursor(row_factory=class_row(NotePiece)) as cursor:
+            return cursor.execute(_SQL["note_text"], values).fetchall()
+
+    def shares(self) -> list[str]:
+        """Return the shares in which this reading holds a note."""
+        return [row[0] for row in self._conn.execute(_SQL["shares"])]
+
+    def as_of(self) -> datetime | None:
+        """Return the start of the oldest last good poll among the shares read."""
+        row = self._conn.execute(_SQL["as_of"]).fetchone()
+        return None if row is None else row[0]
+
+    def _find_serving(self) -> Serving | None:
+        row = self._conn.execute(_SQL["serving"]).fetchone()
+        return None if row is None else Serving(*row)
+
+
+@contextmanager
+def reading(conn: Connection[Any], token: Token | None, scope: Scope | None = None) -> Iterator[Reading]:
+    """Open the one transaction in which a question is answered.
+
+    `conn` is the reader role's. Decision, both legs, neighbours and text come from one snapshot. Raises
+    AskerUnknown for no token; an empty one is refused by the database too.
+    """
+    held = require_token(token)
+    conn.isolation_level = IsolationLevel.REPEATABLE_READ
+    conn.read_only = True
+    try:
+        with conn.transaction():
+            conn.execute(_SQL["begin"], {"allow": sorted(held.allow), "deny": sorted(held.deny)})
+            found = Reading(conn)
+            if scope is not None:
+                found.narrow(scope)
+            yield found
+    finally:
+        if not conn.closed:
+            conn.isolation_level = None
+            conn.read_only = None

@@ -1,0 +1,25 @@
+-- name: begin
+insert into nw.run (kind, daemon) values (%(kind)s, %(daemon)s) returning run_id, started_at
+
+-- name: end
+update nw.run set ended_at = clock_timestamp(), report = %(report)s, exit_code = %(exit_code)s, error = %(error)s
+ where run_id = %(run_id)s
+
+-- name: daemon_ever
+select exists (select from nw.run where daemon)
+
+-- name: last_sync
+select max(started_at) from nw.run where kind = 'sync' and ended_at is not null
+
+-- name: try_lock
+select pg_try_advisory_lock(%(lock)s)
+
+-- name: unlock
+select pg_advisory_unlock(%(lock)s)
+
+-- name: daemon_holds
+select exists (select from pg_locks where locktype = 'advisory' and granted
+   and objid = %(lock)s and database = (select oid from pg_database where datname = current_database()))
+
+-- name: ask
+insert into nw.request (kind, arguments) values (%(kind)s, %(arguments)s) returning request_id

@@ -1,0 +1,64 @@
+-- name: begin
+select app.begin(%(allow)s::text[], %(deny)s::text[])
+
+-- name: narrow
+select app.narrow(%(shares)s::text[], %(folders)s::bytea[])
+
+-- name: serving
+select generation_id, embedder, dimension from app.serving()
+
+-- name: sizes
+select coalesce(sum(n_chunks), 0)::bigint, coalesce(sum(sum_length), 0)::bigint
+  from nw.audience_size where generation_id = %(generation_id)s and audience_id in (select unnest(app.ids()))
+
+-- name: nearest_exact
+-- "+ 0" keeps every index out of the order, so that all readable rows are compared.
+select chunk_id, (embedding <=> %(vector)s) + 0 as distance
+  from {vectors} where audience_id = any ((select app.ids())::int[])
+ order by 2, 1 limit %(limit)s
+
+-- name: term_ids
+select term, term_id from app.term_ids(%(words)s::text[])
+
+-- name: postings
+select term_id, p.chunk_id, tf, p.length
+  from nw.posting p join nw.note_chunk c using (chunk_id)
+ where term_id = any (%(term_ids)s) and p.audience_id in (select unnest(app.ids())) and c.generation_id = %(generation_id)s
+
+-- name: chunk_notes
+select chunk_id, note_id, seq from nw.note_chunk
+ where chunk_id = any (%(chunk_ids)s) and audience_id in (select unnest(app.ids()))
+
+-- name: all_chunks
+select chunk_id, note_id from nw.note_chunk
+ where generation_id = %(generation_id)s and audience_id in (select unnest(app.ids()))
+ order by note_id, seq limit %(limit)s
+
+-- name: passages
+-- The last read of text decides again, from the token itself.
+select c.chunk_id, c.note_id, c.seq, s.name as share, n.path, s.link, n.title, c.heading, c.first_line, c.last_line, c.content,
+       n.modified_at, n.language, n.written_on, n.status
+  from nw.note_chunk c join nw.note n using (note_id) join nw.share s on s.share_id = n.share_id
+ where c.chunk_id = any (%(chunk_ids)s) and c.audience_id in (select app.readable_ids())
+
+-- name: chunk_vectors
+select chunk_id, embedding from {vectors} where chunk_id = any (%(chunk_ids)s) and audience_id in (select unnest(app.ids()))
+
+-- name: notes
+select n.note_id, s.name as share, n.path from nw.note n join nw.share s using (share_id)
+ where n.audience_id in (select unnest(app.ids())) order by s.name, n.path
+
+-- name: note_text
+select s.name as share, n.path, n.modified_at, c.content, c.first_line, c.last_line
+  from nw.note n join nw.share s using (share_id) join nw.note_chunk c using (note_id)
+ where n.note_id = %(note_id)s and c.generation_id = %(generation_id)s and n.audience_id in (select app.readable_ids())
+ order by c.seq
+
+-- name: as_of
+select app.as_of()
+
+-- name: shares
+select name from nw.share order by name
+
+-- name: bound
+select app.bound()
