@@ -109,6 +109,15 @@ def choose_runner(wanted: Isolation | None = None) -> Runner:
     return Runner(Isolation.ACCOUNT, account.pw_uid, account.pw_gid, own or "root", account.pw_name)
 
 
+def runner_of(uid: int) -> Runner:
+    """How a server that already runs is set apart, told by the owner `uid` of its data."""
+    if uid == os.geteuid():
+        own = _name(uid)
+        alone = own and uid not in (0, _overflow_uid())
+        return choose_runner(Isolation.SELF if alone else Isolation.NAMESPACE)
+    return Runner(Isolation.ACCOUNT, uid, os.getegid(), _name(os.geteuid()), _name(uid) or f"uid {uid}")
+
+
 def _best(uid: int, own: str) -> Isolation:
     # Whoever a namespace does not map reads as the overflow uid, so that one is nobody's name.
     if own and uid not in (0, _overflow_uid()):
