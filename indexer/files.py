@@ -1,0 +1,107 @@
+"""How the share's files are touched: the only place that opens, lists or reads them.
+
+Nothing is followed out of a folder: every step goes through a directory descriptor with O_NOFOLLOW, and what
+was opened must be a regular file (or folder) of the same device. Tests put faults and latency behind the
+same interface.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_NOTE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_BLOCK = 1 << 20
+
+Entry = tuple[str, os.stat_result]
+
+
+class Files:
+    """The real file system. Every method raises OSError as the system gives it."""
+
+    def open_root(self, root: Path) -> int:
+        """Open the share's root; the root itself may be reached through links, nothing below it may."""
+        return os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def open_folder(self, parent: int, name: bytes) -> int:
+        """Open a folder in an open folder. Raises ELOOP or ENOTDIR for a link, EXDEV for another device."""
+        return _same_device(os.open(name, _FOLDER, dir_fd=parent), parent)
+
+    def open_note(self, parent: int, name: bytes) -> int:
+        """Open a regular file in an open folder. Raises ELOOP for a link, EINVAL for anything else."""
+        fd = _same_device(os.open(name, _NOTE, dir_fd=parent), parent)
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise OSError(errno.EINVAL, "not a regular file")
+        return fd
+
+    def scan(self, folder: int) -> list[Entry]:
+        """List an open folder whole: (name, stat of the entry itself), in no order; names by surrogateescape.
+
+        A folder that cannot be listed to its end raises; an entry that is gone by then is left out.
+        """
+        with os.scandir(folder) as entries:
+            return list(_stats(entries))
+
+    def stat(self, fd: int) -> os.stat_result:
+        """Return the state of an open file."""
+        return os.fstat(fd)
+
+    def look(self, parent: int, name: bytes) -> os.stat_result:
+        """Return the state of an entry without opening or following it."""
+        return os.stat(name, dir_fd=parent, follow_symlinks=False)
+
+    def read(self, fd: int, most: int) -> bytes:
+        """Read an open file from its start, at most `most` bytes."""
+        os.lseek(fd, 0, os.SEEK_SET)
+        pieces, left = [], most
+        while left > 0 and (piece := os.read(fd, min(left, _BLOCK))):
+            pieces.append(piece)
+            left -= len(piece)
+        return b"".join(pieces)
+
+
+@contextmanager
+def opened_folder(files: Files, root: int, folder: bytes) -> Iterator[int]:
+    """Open `folder` (raw, relative to the open `root`) step by step."""
+    current = os.dup(root)
+    try:
+        for name in folder.split(b"/") if folder else ():
+            step = files.open_folder(current, name)
+            os.close(current)
+            current = step
+        yield current
+    finally:
+        os.close(current)
+
+
+@contextmanager
+def opened_note(files: Files, root: int, path: bytes) -> Iterator[int]:
+    """Open the note at `path` (raw, relative to the open `root`) step by step."""
+    folder, _, name = path.rpartition(b"/")
+    with opened_folder(files, root, folder) as parent:
+        fd = files.open_note(parent, name)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+
+def _stats(entries: Iterator[os.DirEntry[str]]) -> Iterator[Entry]:
+    for entry in entries:
+        try:
+            yield entry.name, entry.stat(follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+
+
+def _same_device(fd: int, parent: int) -> int:
+    if os.fstat(fd).st_dev == os.fstat(parent).st_dev:
+        return fd
+    os.close(fd)
+    raise OSError(errno.EXDEV, "it lies on another file system")

@@ -1,0 +1,98 @@
+"""Which names are notes: the share's include and exclude patterns, and the junk that no share means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+# What NAS systems, file managers and editors leave beside people's files; folders that begin with a dot are
+# configuration, versioning or recycle bins everywhere.
+_JUNK_FOLDERS = (
+    r"\..*",
+    r"@eaDir",
+    r"#recycle",
+    r"@Recycle",
+    r"@Recently-Snapshot",
+    r"\$RECYCLE\.BIN",
+    r"System Volume Information",
+    r"lost\+found",
+)
+_JUNK_NOTES = (
+    r"~\$.*",
+    r"\._.*",
+    r"\.#.*",
+    r"#.*#",
+    r"\.~lock\..*",
+    r".*~",
+    r".*\.(tmp|temp|swp|swo|swx|bak|part|crdownload)",
+)
+
+
+class Patterns:
+    """Decides by name alone. Paths and names are str by surrogateescape; case does not matter in patterns."""
+
+    def __init__(self, include: Sequence[str], exclude: Sequence[str]) -> None:
+        """`include` and `exclude` are globs over the path below the root: `**/` is any folders, also none."""
+        self._suffix = _plain_suffix(include)
+        self._include = _any_of(include)
+        self._exclude = _any_of(exclude) if exclude else None
+        self._junk_folder = re.compile("|".join(_JUNK_FOLDERS), re.IGNORECASE)
+        self._junk_note = re.compile("|".join(_JUNK_NOTES), re.IGNORECASE)
+
+    def takes_folder(self, path: str, name: str) -> bool:
+        """Tell whether a folder is walked."""
+        if self._junk_folder.fullmatch(name):
+            return False
+        return self._exclude is None or not self._exclude.fullmatch(path)
+
+    def takes_note(self, prefix: str, name: str) -> bool:
+        """Tell whether a file is a note; `prefix` is its folder with a trailing slash, or ""."""
+        if self._suffix is not None:
+            if not name.lower().endswith(self._suffix):
+                return False
+        elif not self._include.fullmatch(prefix + name):
+            return False
+        if self._junk_note.fullmatch(name):
+            return False
+        return self._exclude is None or not self._exclude.fullmatch(prefix + name)
+
+    def takes_path(self, path: str) -> bool:
+        """Tell whether the file at a whole path would be reached and taken."""
+        *folders, name = path.split("/")
+        walked = all(
+            self.takes_folder("/".join(folders[: depth + 1]), one) for depth, one in enumerate(folders)
+        )
+        return walked and self.takes_note("".join(one + "/" for one in folders), name)
+
+
+def _plain_suffix(include: Sequence[str]) -> str | None:
+    # The usual pattern "**/*.md" asks only for the end of the name: no regular expression per file.
+    if len(include) == 1 and (found := re.fullmatch(r"\*\*/\*(\.[\w.]+)", include[0])):
+        return found.group(1).lower()
+    return None
+
+
+def _any_of(globs: Sequence[str]) -> re.Pattern[str]:
+    return re.compile(
+        "|".join(f"(?:{_translate(glob)})" for glob in globs) or r"(?!)", re.IGNORECASE | re.DOTALL
+    )
+
+
+def _translate(glob: str) -> str:
+    parts = []
+    for piece in re.findall(r"\*\*/|\*\*|\*|\?|\[!?[^\]]+\]|.", glob, re.DOTALL):
+        if piece == "**/":
+            parts.append("(?:.*/)?")
+        elif piece == "**":
+            parts.append(".*")
+        elif piece == "*":
+            parts.append("[^/]*")
+        elif piece == "?":
+            parts.append("[^/]")
+        elif piece.startswith("[") and len(piece) > 1:
+            parts.append(
+                "[" + piece[1:-1].replace("!", "^", 1 if piece[1] == "!" else 0).replace("\\", r"\\") + "]"
+            )
+        else:
+            parts.append(re.escape(piece))
+    return "".join(parts)

@@ -1,0 +1,115 @@
+"""The walk: one listing per folder, or the error that kept it from being listed. An error is data."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from acl.model import AccessList
+from acl.source import Source
+from indexer.files import Files
+from indexer.patterns import Patterns
+
+
+@dataclass(frozen=True)
+class Listing:
+    """One folder that listed well: its guards from the root down, and its notes as (path, stat).
+
+    `odd` are names that look like notes but are no regular files, with the reason.
+    """
+
+    folder: bytes
+    guards: tuple[AccessList, ...]
+    notes: list[tuple[bytes, os.stat_result]]
+    odd: list[tuple[bytes, str]] = field(default_factory=list)
+    entries: int = 0
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One folder that could not be opened, listed or whose guards could not be read."""
+
+    folder: bytes
+    error: OSError
+
+
+@dataclass
+class _Frame:
+    """An open folder on the way down, with the names of its folders still to be walked."""
+
+    fd: int
+    folder: str
+    guards: tuple[AccessList, ...]
+    names: list[str]
+
+
+class Walk:
+    """Walks a share depth first through directory descriptors; as many are open as the folder is deep."""
+
+    def __init__(self, files: Files, source: Source, patterns: Patterns) -> None:
+        self._files = files
+        self._source = source
+        self._patterns = patterns
+
+    def run(self, root: int) -> Iterator[Listing | Failure]:
+        """Yield every folder below the open `root`, itself first; `root` stays open."""
+        stack: list[_Frame] = []
+        try:
+            yield self._enter(os.dup(root), "", (), stack)
+            while stack:
+                frame = stack[-1]
+                if frame.names:
+                    yield self._step(frame, frame.names.pop(), stack)
+                else:
+                    os.close(stack.pop().fd)
+        finally:
+            for frame in stack:
+                os.close(frame.fd)
+
+    def _step(self, frame: _Frame, name: str, stack: list[_Frame]) -> Listing | Failure:
+        path = f"{frame.folder}/{name}" if frame.folder else name
+        try:
+            fd = self._files.open_folder(frame.fd, os.fsencode(name))
+        except OSError as error:
+            return Failure(os.fsencode(path), error)
+        return self._enter(fd, path, frame.guards, stack)
+
+    def _enter(
+        self, fd: int, folder: str, guards: tuple[AccessList, ...], stack: list[_Frame]
+    ) -> Listing | Failure:
+        raw = os.fsencode(folder)
+        try:
+            guards = guards + self._source.parent_lists(fd, raw)
+            entries = self._files.scan(fd)
+        except OSError as error:
+            os.close(fd)
+            return Failure(raw, error)
+        listing, names = self._sort(raw, guards, folder, entries)
+        stack.append(_Frame(fd, folder, guards, sorted(names, reverse=True)))
+        return listing
+
+    def _sort(
+        self,
+        raw: bytes,
+        guards: tuple[AccessList, ...],
+        folder: str,
+        entries: list[tuple[str, os.stat_result]],
+    ) -> tuple[Listing, list[str]]:
+        prefix, raw_prefix = (folder + "/", raw + b"/") if folder else ("", b"")
+        listing = Listing(raw, guards, [], [], len(entries))
+        folders = []
+        takes, encode, add = self._patterns.takes_note, os.fsencode, listing.notes.append
+        for name, info in entries:
+            kind = stat.S_IFMT(info.st_mode)
+            if kind == stat.S_IFREG:
+                if takes(prefix, name):
+                    add((raw_prefix + encode(name), info))
+            elif kind == stat.S_IFDIR:
+                if self._patterns.takes_folder(prefix + name, name):
+                    folders.append(name)
+            elif takes(prefix, name):
+                reason = "a link; links are not followed" if kind == stat.S_IFLNK else "not a regular file"
+                listing.odd.append((raw_prefix + encode(name), reason))
+        return listing, folders
