@@ -21,7 +21,11 @@ class Source(Protocol):
         ...
 
     def check(self) -> None:
-        """Raise ConfigError if rights cannot be had this way for this share; the sentence says what to do."""
+        """Called at the start of every sync, before anything is touched.
+
+        Raises ConfigError if rights cannot be had this way for this share; the sentence says what to do. The
+        first call is the load, where an unknown name is an error too; later ones look them up anew.
+        """
         ...
 
     def share_lists(self) -> tuple[AccessList, ...]:
