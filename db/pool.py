@@ -152,7 +152,7 @@ def require_reader(conn: Connection) -> None:
     found = [words for words, holds in faults.items() if holds]
     if found:
         raise ConfigError(
-            f"The database role that answers questions {', '.join(found)}, so row security would not bind it; "
+            f"The database role for answers {', '.join(found)}, so row security would not bind it; "
             f"give {READER} no more than LOGIN, and check [database] reader_url."
         )
 

@@ -136,6 +136,7 @@ def _find(cluster: Cluster) -> bool:
 
 
 def _start(cluster: Cluster) -> None:
+    made = not cluster.data.exists()
     prepare(cluster)
     if not postmaster.clear_stale(cluster.data, cluster.socket, _STOP_PATIENCE):
         raise DatabaseUnavailable(
@@ -144,7 +145,8 @@ def _start(cluster: Cluster) -> None:
     pid = cluster.launch()
     if not postmaster.wait_ready(pid, cluster.data, _START_PATIENCE):
         raise DatabaseUnavailable(cluster.why("did not start", cluster.start_log()))
-    _log.info("embedded database started", how=cluster.runner.describe())
+    told = _log.info if made else _log.debug  # once, not with each command
+    told("embedded database started", how=cluster.runner.describe())
 
 
 def _stop(cluster: Cluster) -> None:
