@@ -20,6 +20,11 @@ class Source(Protocol):
         """Whether every change of an ACL moves the file's ctime, as seen from here."""
         ...
 
+    @property
+    def by_folder(self) -> bool:
+        """Whether a note's lists follow from its folder alone: then `note_lists` needs no descriptor (fd -1)."""
+        ...
+
     def check(self) -> None:
         """Called at the start of every sync, before anything is touched.
 

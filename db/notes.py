@@ -201,10 +201,19 @@ class NoteStore:
             row = self._conn.execute(_SQL["add"], values).fetchone()
             assert row is not None
             return int(row[0])
-        self._drop_chunks(note.note_id, [generation_id])
+        self._make_room(note.note_id, generation_id, note.state.content_hash, audience_id)
         self._conn.execute(_SQL["replace"], values | {"note_id": note.note_id})
-        self._follow(note.note_id, audience_id)
         return note.note_id
+
+    def _make_room(self, note_id: int, generation_id: int, content_hash: bytes, audience_id: int) -> None:
+        """Drop the generation's old chunks; of other generations keep only rows of this very text."""
+        row = self._conn.execute(_SQL["before"], {"note_id": note_id}).fetchone()
+        assert row is not None
+        others = [one for one in generations.all_ids(self._conn) if one != generation_id]
+        # Rows of an older text must not stay under the policy of a newer one.
+        self._drop_chunks(note_id, [generation_id, *(others if bytes(row[1]) != content_hash else [])])
+        if others and row[0] != audience_id:
+            self._audiences.move([note_id], audience_id, [row[0]])
 
     def _drop_chunks(self, note_id: int, generation_ids: list[int]) -> None:
         values = {"note_id": note_id, "generation_ids": generation_ids}
@@ -212,14 +221,6 @@ class NoteStore:
             _SQL["drop_chunks"], values
         ).fetchall():
             self._audiences.grow(generation_id, audience_id, -n_chunks, -total)
-
-    def _follow(self, note_id: int, audience_id: int) -> None:
-        # Rows of another generation, if one is being built beside, go with the note.
-        others = generations.all_ids(self._conn)
-        if len(others) > 1:
-            row = self._conn.execute(_SQL["audience_of"], {"note_id": note_id}).fetchone()
-            assert row is not None
-            self._audiences.move([note_id], audience_id, [row[0]])
 
     def _add_chunks(
         self, generation_id: int, note_id: int, audience_id: int, chunks: Sequence[NewChunk]

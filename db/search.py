@@ -63,6 +63,15 @@ class Postings:
 
 
 @dataclass(frozen=True)
+class NoteHead:
+    """Where a note stands and when its file was last written."""
+
+    share: str
+    path: bytes
+    modified_at: datetime
+
+
+@dataclass(frozen=True)
 class NotePiece:
     """One chunk of a note that is shown whole."""
 
@@ -112,6 +121,27 @@ class Reading:
         rows = self._conn.execute(query, {"vector": vector, "limit": limit})
         return [(int(row[0]), float(row[1])) for row in rows]
 
+    def nearest_among(
+        self, vector: NDArray[np.float32], among: Sequence[int], limit: int
+    ) -> list[tuple[int, float]]:
+        """Return the same as `nearest`, of these chunks only."""
+        if self.serving is None:
+            return []
+        query = generations.on_vectors(_SQL["nearest_among"], self.serving.generation_id)
+        rows = self._conn.execute(query, {"vector": vector, "limit": limit, "among": list(among)})
+        return [(int(row[0]), float(row[1])) for row in rows]
+
+    def matching(self, phrases: Sequence[str], without: Sequence[str]) -> list[int]:
+        """Return the readable chunks that hold every phrase and none of the words, in the notes' own order."""
+        if self.serving is None:
+            return []
+        values = {
+            "generation_id": self.serving.generation_id,
+            "phrases": list(phrases),
+            "without": list(without),
+        }
+        return [int(row[0]) for row in self._conn.execute(_SQL["matching"], values)]
+
     def vectors(self, chunk_ids: Sequence[int]) -> dict[int, NDArray[np.float32]]:
         """Return the vectors of these chunks, as far as they may be read."""
         if self.serving is None:
@@ -157,6 +187,26 @@ class Reading:
         """Return (note id, share, path) of every readable note, sorted."""
         return [(row[0], row[1], bytes(row[2])) for row in self._conn.execute(_SQL["notes"])]
 
+    def count_notes(self) -> int:
+        """Return how many notes may be read."""
+        row = self._conn.execute(_SQL["count_notes"]).fetchone()
+        assert row is not None
+        return int(row[0])
+
+    def folders(self) -> list[bytes]:
+        """Return the raw folders in which a readable note may stand, without those only passed on the way."""
+        return [bytes(row[0]) for row in self._conn.execute(_SQL["folders"])]
+
+    def notes_at(self, paths: Sequence[bytes]) -> list[tuple[int, str, bytes]]:
+        """Return (note id, share, path) of the readable notes at exactly these raw paths, sorted."""
+        rows = self._conn.execute(_SQL["notes_at"], {"paths": list(paths)})
+        return [(row[0], row[1], bytes(row[2])) for row in rows]
+
+    def head(self, note_id: int) -> NoteHead | None:
+        """Return what stands above a note's text; None when it may not be read or is gone."""
+        with self._conn.cursor(row_factory=class_row(NoteHead)) as cursor:
+            return cursor.execute(_SQL["note_head"], {"note_id": note_id}).fetchone()
+
     def pieces(self, note_id: int) -> list[NotePiece]:
         """Return the chunks of one note in order; empty when it may not be read or is gone."""
         if self.serving is None:
@@ -177,6 +227,12 @@ class Reading:
     def _find_serving(self) -> Serving | None:
         row = self._conn.execute(_SQL["serving"]).fetchone()
         return None if row is None else Serving(*row)
+
+
+def last_poll(conn: Connection[Any]) -> datetime | None:
+    """Return the start of the oldest last good poll of all shares; `conn` is outside any reading."""
+    row = conn.execute(_SQL["as_of"]).fetchone()
+    return None if row is None else row[0]
 
 
 @contextmanager

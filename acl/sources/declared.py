@@ -33,6 +33,11 @@ class DeclaredSource:
         """False: what changes here is the configuration and the directory, which touch no file."""
         return False
 
+    @property
+    def by_folder(self) -> bool:
+        """True: a rule speaks of folders."""
+        return True
+
     def check(self) -> None:
         """Look the names up again; raises ConfigError for one that is unknown at load (the first check)."""
         self._names.refresh()

@@ -46,6 +46,11 @@ class PosixSource:
         """True on local file systems: chmod, chown and setfacl all move ctime there."""
         return self._mount.kind in _LOCAL
 
+    @property
+    def by_folder(self) -> bool:
+        """False: every note has modes of its own."""
+        return False
+
     def check(self) -> None:
         """Raise ConfigError where what fstat shows is not what the server enforces, or a name is unknown."""
         trouble = why_not_enforced(mount_of(self._share.path))

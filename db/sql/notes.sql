@@ -22,8 +22,8 @@ update nw.note set path = %(path)s, audience_id = %(audience_id)s, content_hash 
        tags = %(tags)s, stale = false, hidden = false, missing = 0, indexed_at = now(), verified_at = now()
  where note_id = %(note_id)s
 
--- name: audience_of
-select audience_id from nw.note where note_id = %(note_id)s for update
+-- name: before
+select audience_id, content_hash from nw.note where note_id = %(note_id)s for update
 
 -- name: drop_chunks
 with gone as (delete from nw.note_chunk where note_id = %(note_id)s and generation_id = any (%(generation_ids)s)

@@ -62,3 +62,34 @@ select name from nw.share order by name
 
 -- name: bound
 select app.bound()
+
+-- name: nearest_among
+select chunk_id, (embedding <=> %(vector)s) + 0 as distance
+  from {vectors} where audience_id = any ((select app.ids())::int[]) and chunk_id = any (%(among)s)
+ order by 2, 1 limit %(limit)s
+
+-- name: matching
+-- The readable chunks that hold every phrase and none of the words. White space counts as one space, case not.
+select chunk_id from nw.note_chunk,
+       lateral (select ' ' || regexp_replace(lower(normalize(content, NFC)), '\s+', ' ', 'g') || ' ' as spaced,
+                       ' ' || regexp_replace(lower(normalize(content, NFC)), '\W+', ' ', 'g') || ' ' as words) t
+ where generation_id = %(generation_id)s and audience_id in (select unnest(app.ids()))
+   and not exists (select from unnest(%(phrases)s::text[]) p
+                    where position(regexp_replace(lower(normalize(p, NFC)), '\s+', ' ', 'g') in t.spaced) = 0)
+   and not exists (select from unnest(%(without)s::text[]) w
+                    where position(' ' || regexp_replace(lower(normalize(w, NFC)), '\W+', ' ', 'g') || ' ' in t.words) > 0)
+ order by note_id, seq
+
+-- name: folders
+select distinct folder from nw.audience where audience_id in (select unnest(app.ids()))
+
+-- name: count_notes
+select count(*) from nw.note where audience_id in (select unnest(app.ids()))
+
+-- name: notes_at
+select n.note_id, s.name as share, n.path from nw.note n join nw.share s using (share_id)
+ where n.path = any (%(paths)s::bytea[]) and n.audience_id in (select unnest(app.ids())) order by s.name, n.path
+
+-- name: note_head
+select s.name as share, n.path, n.modified_at from nw.note n join nw.share s using (share_id)
+ where n.note_id = %(note_id)s and n.audience_id in (select app.readable_ids())

@@ -1,0 +1,107 @@
+"""The survey: what a walk found against what is indexed. Pure comparison; nothing is read or decided here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from acl.model import AccessList
+from db.ledger import Trouble
+from db.notes import Known
+from indexer.hint import hint_of
+from indexer.walk import Failure, Listing
+
+Fresh = tuple[bytes, os.stat_result]
+
+
+@dataclass
+class Survey:
+    """Each indexed note is in one of unchanged, suspects, absent, unseen; each other file in fresh or idle.
+
+    `absent` were not listed though the nearest folder that still stands listed well; `unseen` lie under a
+    folder that failed; `idle` are files in trouble that did not change since.
+    """
+
+    seen: int = 0
+    root_entries: int = 0
+    guards: dict[bytes, tuple[AccessList, ...]] = field(default_factory=dict)
+    unchanged: dict[bytes, list[Known]] = field(default_factory=dict)
+    suspects: list[Known] = field(default_factory=list)
+    fresh: list[Fresh] = field(default_factory=list)
+    idle: list[bytes] = field(default_factory=list)
+    absent: list[Known] = field(default_factory=list)
+    unseen: list[Known] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    odd: list[tuple[bytes, str]] = field(default_factory=list)
+
+
+class Surveyor:
+    """Compares folder by folder as the walk goes."""
+
+    def __init__(
+        self, known: Mapping[bytes, Known], troubles: Mapping[bytes, Trouble], *, trust_hints: bool
+    ) -> None:
+        """`trust_hints` False makes every indexed note a suspect, to be hashed again."""
+        self._left = dict(known)
+        self._troubles = troubles
+        self._trust = trust_hints
+
+    def run(
+        self, outcomes: Iterable[Listing | Failure], heartbeat: Callable[[int], None] = lambda seen: None
+    ) -> Survey:
+        """Consume a walk. `heartbeat` is told how many notes were seen, folder by folder."""
+        survey = Survey()
+        for outcome in outcomes:
+            if isinstance(outcome, Failure):
+                survey.failures.append(outcome)
+                continue
+            self._add(survey, outcome)
+            heartbeat(survey.seen)
+        self._missing(survey)
+        return survey
+
+    def _add(self, survey: Survey, listing: Listing) -> None:
+        survey.seen += len(listing.notes)
+        survey.guards[listing.folder] = listing.guards
+        survey.odd += listing.odd
+        if not listing.folder:
+            survey.root_entries = listing.entries
+        unchanged = []
+        take, trust, troubles = self._left.pop, self._trust, self._troubles
+        for path, info in listing.notes:
+            note = take(path, None)
+            if note is None:
+                self._add_fresh(survey, path, info)
+            elif (
+                trust
+                and note.hint_trusted
+                and note.hint == hint_of(info)
+                and not (note.absent or note.stale or (troubles and path in troubles))
+            ):
+                unchanged.append(note)
+            else:
+                survey.suspects.append(note)
+        survey.unchanged[listing.folder] = unchanged
+
+    def _add_fresh(self, survey: Survey, path: bytes, info: os.stat_result) -> None:
+        trouble = self._troubles.get(path)
+        settled = trouble is not None and trouble.state in ("skipped", "parked") and trouble.hint is not None
+        if trouble is not None and settled and trouble.hint == hint_of(info):
+            survey.idle.append(path)
+        else:
+            survey.fresh.append((path, info))
+
+    def _missing(self, survey: Survey) -> None:
+        failed = {failure.folder for failure in survey.failures}
+        for path, note in self._left.items():
+            folder = path.rpartition(b"/")[0]
+            below = folder not in survey.guards and any(part in failed for part in _upwards(folder))
+            (survey.unseen if below else survey.absent).append(note)
+
+
+def _upwards(folder: bytes) -> Iterable[bytes]:
+    yield folder
+    while folder:
+        folder = folder.rpartition(b"/")[0]
+        yield folder
