@@ -39,13 +39,12 @@ has_pip() {
 }
 
 make_venv() {
-  if "$python" -c 'import ensurepip, venv' >/dev/null 2>&1; then
-    "$python" -m venv --clear "$venv"
-  elif has_pip "$python" && "$python" -c 'import venv' >/dev/null 2>&1; then
-    "$python" -m venv --clear --without-pip "$venv"
-  else
-    fail "This Python can make no virtual environment: sudo apt install $(venv_package)"
+  if "$python" -m venv --clear "$venv" >/dev/null 2>&1; then
+    return
   fi
+  has_pip "$python" && "$python" -m venv --clear --without-pip "$venv" && return
+  rm -rf "$venv"
+  fail "This Python can make no virtual environment: sudo apt install $(venv_package)"
 }
 
 # Debian's own python3 takes python3-venv, any other version of its packages pythonX.Y-venv.
@@ -60,6 +59,7 @@ install() {
   if has_pip "$venv/bin/python"; then
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
   else
+    has_pip "$python" || fail "There is no pip to install with: sudo apt install $(venv_package)"
     "$python" -m pip --python "$venv/bin/python" install --quiet --disable-pip-version-check "$@"
   fi
 }
