@@ -53,25 +53,34 @@ class Runner:
         """Run `command` in folder `cwd` with a bare environment; output is captured, exit codes not checked.
 
         The folder is entered before rights are dropped, so folders above it may be closed to the account.
+        Raises DatabaseUnavailable when the account cannot run it.
         """
-        prefix: tuple[str, ...] = ()
-        if self.isolation is Isolation.NAMESPACE:
-            account = pwd.getpwnam(self.shown)
-            prefix = (_unshare(), "-U", f"--map-user={account.pw_uid}", f"--map-group={account.pw_gid}", "--")
         drop = self.isolation is Isolation.ACCOUNT
-        return subprocess.run(
-            [*prefix, *command],
-            cwd=cwd,
-            input=stdin,
-            capture_output=True,
-            check=False,
-            env=_ENVIRONMENT,
-            umask=0o077,
-            start_new_session=True,
-            user=self.uid if drop else None,
-            group=self.gid if drop else None,
-            extra_groups=() if drop else None,
-        )
+        try:
+            return subprocess.run(
+                [*self._prefix(), *command],
+                cwd=cwd,
+                input=stdin,
+                capture_output=True,
+                check=False,
+                env=_ENVIRONMENT,
+                umask=0o077,
+                start_new_session=True,
+                user=self.uid if drop else None,
+                group=self.gid if drop else None,
+                extra_groups=() if drop else None,
+            )
+        except OSError as error:
+            raise DatabaseUnavailable(
+                f"The account {self.shown} cannot run {os.fsdecode(command[0])}: {error.strerror}; install "
+                "notewarden where every account may read, or set [database] url."
+            ) from error
+
+    def _prefix(self) -> tuple[str, ...]:
+        if self.isolation is not Isolation.NAMESPACE:
+            return ()
+        account = pwd.getpwnam(self.shown)
+        return (_unshare(), "-U", f"--map-user={account.pw_uid}", f"--map-group={account.pw_gid}", "--")
 
     def describe(self) -> str:
         """One sentence for people: who runs the server, and whom that shuts out."""
@@ -122,7 +131,7 @@ def _best(uid: int, own: str) -> Isolation:
     # Whoever a namespace does not map reads as the overflow uid, so that one is nobody's name.
     if own and uid not in (0, _overflow_uid()):
         return Isolation.SELF
-    return Isolation.NAMESPACE if _namespaces_work() else Isolation.ACCOUNT
+    return Isolation.NAMESPACE if namespaces_work() else Isolation.ACCOUNT
 
 
 def _overflow_uid() -> int:
@@ -157,7 +166,8 @@ def _unshare() -> str:
 
 
 @cache
-def _namespaces_work() -> bool:
+def namespaces_work() -> bool:
+    """Whether this process may make a user namespace; containers and hardened kernels refuse."""
     if not _unshare():
         return False
     account = borrowed_account()
