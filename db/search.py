@@ -132,7 +132,7 @@ class Reading:
         return [(int(row[0]), float(row[1])) for row in rows]
 
     def matching(self, phrases: Sequence[str], without: Sequence[str]) -> list[int]:
-        """Return the readable chunks that hold every phrase and none of the words, in the notes' own order."""
+        """Return the readable chunks that hold every phrase and none of the words, in the notes' order."""
         if self.serving is None:
             return []
         values = {

@@ -73,6 +73,18 @@ def query_terms(text: str) -> list[str]:
     return list(found)
 
 
+def query_words(text: str) -> list[tuple[str, ...]]:
+    """Return the question's distinct words, each as the terms under which a note may hold it.
+
+    A note holds the word when it holds any of them; together they are exactly `query_terms`.
+    """
+    language = detect_language(text)
+    languages = tuple(dict.fromkeys((language, "en")))
+    words = [word for word in _words(text) if word not in _STOP[language]]
+    stems = (tuple(dict.fromkeys(_stem(word, lang) for lang in languages)) for word in words)
+    return list(dict.fromkeys([*stems, *((form,) for form in exact_forms(text))]))
+
+
 def exact_forms(text: str) -> Iterator[str]:
     """Yield what must be found as it stands: codes, versions, hosts, paths, flags."""
     for match in _RUN.finditer(_folded(text)):

@@ -1,0 +1,147 @@
+"""From a question to passages: vector leg and keyword leg, fused, capped per note, folded, filled up."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from answerer.keyword import KeywordLeg
+from answerer.latecheck import Gate
+from db.search import Passage, Reading
+from notewarden.settings import SearchSettings
+
+RRF_K = 60
+"""Reciprocal rank fusion's constant (Cormack, Clarke, Büttcher 2009)."""
+
+_LEAST_DEPTH = 50
+_PHRASE = re.compile(r'"([^"]*)"')
+_WITHOUT = re.compile(r"(?<!\S)-(\w[^\s\"]*)")
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is looked for. `vector` None: no vector leg; `phrases` must stand in it, `without` must not."""
+
+    text: str
+    vector: NDArray[np.float32] | None = None
+    phrases: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+    @property
+    def rules_out(self) -> bool:
+        """Whether some readable chunks may not be shown."""
+        return bool(self.phrases or self.without)
+
+
+def parse_words(words: str) -> Query:
+    """Return the query of a search: quoted phrases must stand in a chunk, a `-word` must not."""
+    phrases = tuple(found.strip() for found in _PHRASE.findall(words) if found.strip())
+    unquoted = _PHRASE.sub(" ", words)
+    without = tuple(found for found in _WITHOUT.findall(unquoted) if re.search(r"\w", found))
+    text = " ".join([*_WITHOUT.sub(" ", unquoted).split(), *phrases])
+    return Query(text, None, phrases, without)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The candidates of both legs, best first, with what each leg said of them."""
+
+    order: list[int]
+    keyword: KeywordLeg
+    cosine: dict[int, float]
+    vector_rank: dict[int, int]
+    keyword_rank: dict[int, int]
+    among: list[int] | None = field(default=None)
+
+
+def rank(reading: Reading, query: Query, options: SearchSettings, k: int) -> Ranking:
+    """Run both legs and fuse them. `k` is how many passages will be wanted; more candidates are fetched."""
+    depth = max(_LEAST_DEPTH, 4 * k)
+    among = reading.matching(query.phrases, query.without) if query.rules_out else None
+    nearest = _nearest(reading, query, depth, among)
+    leg = KeywordLeg(reading, query.text)
+    united = list(dict.fromkeys([*(chunk_id for chunk_id, _ in nearest), *leg.top(depth, among)]))
+    scores = leg.okapi(united)
+    by_words = sorted((c for c in united if scores[c] > 0), key=lambda c: (-scores[c], c))
+    vector_rank = {chunk_id: place for place, (chunk_id, _) in enumerate(nearest, 1)}
+    keyword_rank = {chunk_id: place for place, chunk_id in enumerate(by_words, 1)}
+    fused = {
+        chunk_id: _share(options.vector_weight, vector_rank.get(chunk_id))
+        + _share(options.keyword_weight, keyword_rank.get(chunk_id))
+        for chunk_id in united
+    }
+    order = sorted(united, key=lambda c: (-fused[c], keyword_rank.get(c, depth), c))
+    cosine = {chunk_id: 1.0 - distance for chunk_id, distance in nearest}
+    return Ranking(order, leg, cosine, vector_rank, keyword_rank, among)
+
+
+def _nearest(reading: Reading, query: Query, depth: int, among: list[int] | None) -> list[tuple[int, float]]:
+    if query.vector is None:
+        return []
+    if among is None:
+        return reading.nearest(query.vector, depth)
+    return reading.nearest_among(query.vector, among, depth)
+
+
+def _share(weight: float, place: int | None) -> float:
+    return 0.0 if place is None else weight / (RRF_K + place)
+
+
+def select(reading: Reading, ranking: Ranking, gate: Gate, k: int, per_note: int) -> list[Passage]:
+    """Return min(k, readable) passages: at most `per_note` of a note and no twin first, then the rest.
+
+    Every note passes `gate` before it counts, fill-ups too.
+    """
+    first, left = cap_and_fold(gate.passed(reading.passages(ranking.order)), per_note)
+    chosen = [*first, *left][:k]
+    have = {passage.chunk_id for passage in chosen} | set(ranking.order)
+    for fill in _fills(reading, ranking, k):
+        if len(chosen) >= k:
+            break
+        fresh = [chunk_id for chunk_id in fill if chunk_id not in have]
+        have.update(fresh)
+        chosen += gate.passed(reading.passages(fresh))[: k - len(chosen)]
+    return chosen
+
+
+def _fills(reading: Reading, ranking: Ranking, k: int) -> Iterator[list[int]]:
+    """Yield more readable chunks, in batches that grow until there are no more."""
+    limit = len(ranking.order) + k
+    while True:
+        batch = reading.any_chunks(limit) if ranking.among is None else ranking.among[:limit]
+        yield batch
+        if len(batch) < limit:
+            return
+        limit *= 4
+
+
+def cap_and_fold(passages: Sequence[Passage], per_note: int) -> tuple[list[Passage], list[Passage]]:
+    """Part passages, in their order, into those shown first and those left out.
+
+    Left out are all but the first `per_note` of a note, and those whose text, apart from case and white
+    space, already stands further up.
+    """
+    first: list[Passage] = []
+    left: list[Passage] = []
+    taken: Counter[int] = Counter()
+    seen: set[str] = set()
+    for passage in passages:
+        key = normal_text(passage.content)
+        if taken[passage.note_id] >= per_note or key in seen:
+            left.append(passage)
+            continue
+        taken[passage.note_id] += 1
+        seen.add(key)
+        first.append(passage)
+    return first, left
+
+
+def normal_text(text: str) -> str:
+    """Return `text` in NFC, case-folded, with single spaces: what two texts share that read the same."""
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
