@@ -116,7 +116,30 @@ class Settings(BaseSettings):
                 raise ValueError(f'state_dir lies inside the share "{share.name}"; move it out of the notes')
         if self.embedding.provider == "local" and self.chunking.max_tokens > _MODEL_WINDOW:
             raise ValueError(f"[chunking] max_tokens may be at most {_MODEL_WINDOW} with the local model")
+        self._keep_text_at_home()
+        self._refuse_what_is_not_built()
         return self
+
+    def _keep_text_at_home(self) -> None:
+        """An embedding provider would get every note's text: only shares that say so may be given to one."""
+        address = self.embedding.base_url
+        if self.embedding.provider != "voyage" or (address and kind.is_loopback(address)):
+            return
+        for share in self.shares:
+            if not share.external:
+                raise ValueError(
+                    f'[[share]] external must be true for the share "{share.name}" before its text may go to '
+                    "[embedding] provider voyage; or use the local model"
+                )
+
+    def _refuse_what_is_not_built(self) -> None:
+        """A choice that this version would silently ignore is no choice."""
+        if self.answer.provider != "extracts":
+            raise ValueError(
+                f'[answer] provider "{self.answer.provider}" is not in this version; use "extracts"'
+            )
+        if self.rerank.provider != "none":
+            raise ValueError(f'[rerank] provider "{self.rerank.provider}" is not in this version; use "none"')
 
     @property
     def trusted_files(self) -> tuple[Path, ...]:

@@ -100,12 +100,14 @@ def _safe_address(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password:
         raise ValueError("must be an http or https address without a user name or password in it")
-    if parts.scheme == "http" and not _is_loopback(parts.hostname):
+    if parts.scheme == "http" and not is_loopback(value):
         raise ValueError("may use plain http only to this machine itself; use https")
     return value
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Tell whether a web address is on this machine itself: 127.0.0.0/8, ::1 or the name localhost."""
+    host = urlsplit(address).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
