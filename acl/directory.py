@@ -61,6 +61,10 @@ class Directory(Protocol):
         """Whether membership is known for every asker; where it is not, a deny of it hits everybody."""
         ...
 
+    def accounts(self) -> tuple[Account, ...] | None:
+        """Every user there is, None where the directory cannot list them all. Raises DirectoryUnreachable."""
+        ...
+
     def memberships(self, account: Account) -> Memberships:
         """All certain memberships. Raises AskerUnknown if it is gone, DirectoryUnreachable if incomplete."""
         ...

@@ -80,6 +80,10 @@ class NssDirectory:
         unix = relative_class(sid) in (UNIX_USERS, UNIX_GROUPS) and server_of(sid) == HOST
         return unix or is_well_known(sid)
 
+    def accounts(self) -> tuple[Account, ...] | None:
+        """None: behind winbind or sssd an enumeration may be partial without saying so."""
+        return None
+
     def memberships(self, account: Account) -> Memberships:
         """The uid's SID and all groups by getgrouplist, the primary one included.
 
