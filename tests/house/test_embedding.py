@@ -34,7 +34,8 @@ def local() -> LocalEmbedder:
 
 def test_rows_are_unit_vectors_in_the_order_of_the_texts(local: LocalEmbedder) -> None:
     rows = local.embed_documents(TEXTS)
-    assert (rows.shape, rows.dtype) == ((3, 384), np.float32)
+    assert rows.shape == (3, 384)
+    assert rows.dtype == np.dtype(np.float32)
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
     for row, text in zip(rows, TEXTS, strict=True):
         np.testing.assert_array_equal(row, local.embed_query(text))
