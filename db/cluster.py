@@ -54,12 +54,15 @@ class Cluster:
             host=str(self.socket), port=5432, user=role, dbname=database, requirepeer=account or None
         )
 
-    def launch(self) -> int:
-        """Start the server process in the background and return its id; it may still fail."""
+    def launch(self, alive: int) -> int:
+        """Start the server process in the background and return its id; it may still fail.
+
+        `alive` is the locked file descriptor that it inherits (db.postmaster).
+        """
         settings = server_settings(self.socket_setting())
         values = [settings, host_rules(), identity_map(self.runner.peer)]
         command: list[str | bytes | Path] = [program("postgres"), "-D", _HERE]
-        done = self.runner.run(["/bin/sh", "-c", _LAUNCH, "sh", *values, *command], self.data)
+        done = self.runner.run(["/bin/sh", "-c", _LAUNCH, "sh", *values, *command], self.data, (alive,))
         if done.returncode != 0 or not done.stdout.strip().isdigit():
             raise DatabaseUnavailable(
                 f"The embedded database's settings cannot be written in {self.data}; check disk and owner."

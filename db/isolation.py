@@ -48,9 +48,11 @@ class Runner:
     shown: str
 
     def run(
-        self, command: Sequence[str | bytes | Path], cwd: Path, stdin: bytes = b""
+        self, command: Sequence[str | bytes | Path], cwd: Path, pass_fds: Sequence[int] = ()
     ) -> subprocess.CompletedProcess[bytes]:
         """Run `command` in folder `cwd` with a bare environment; output is captured, exit codes not checked.
+
+        `pass_fds` are the file descriptors that it inherits beside the standard ones.
 
         The folder is entered before rights are dropped, so folders above it may be closed to the account.
         Raises DatabaseUnavailable when the account cannot run it.
@@ -60,7 +62,8 @@ class Runner:
             return subprocess.run(
                 [*self._prefix(), *command],
                 cwd=cwd,
-                input=stdin,
+                stdin=subprocess.DEVNULL,
+                pass_fds=pass_fds,
                 capture_output=True,
                 check=False,
                 env=_ENVIRONMENT,

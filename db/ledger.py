@@ -65,7 +65,9 @@ def park(conn: Connection[Any], share_id: int, path: bytes) -> None:
 def of_share(conn: Connection[Any], share_id: int) -> dict[bytes, Trouble]:
     """Return the share's standing trouble by path."""
     rows = conn.execute(_SQL["of_share"], {"share_id": share_id})
-    return {bytes(row[0]): Trouble(bytes(row[0]), *row[1:5], _bytes(row[5])) for row in rows}
+    return {
+        bytes(row[0]): Trouble(bytes(row[0]), row[1], row[2], row[3], row[4], _bytes(row[5])) for row in rows
+    }
 
 
 def standing(conn: Connection[Any], shares: Sequence[str]) -> list[Standing]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from psycopg import Connection
 
+from acl.directory import Directory
 from acl.model import AccessList, Clause
 from acl.sid import Sid
 from db.queries import load
@@ -35,15 +36,19 @@ class Principal:
 
     sid: Sid
     name: str | None
-    kind: str | None
     unresolvable: bool
 
 
 class ListStore:
-    """Gives each access list its id, storing it when it is new."""
+    """Gives each access list its id, storing it when it is new.
 
-    def __init__(self, conn: Connection[Any]) -> None:
+    The SIDs of a new list are described at once: a deny whose members nobody can enumerate must match
+    everybody from the moment the list counts.
+    """
+
+    def __init__(self, conn: Connection[Any], directory: Directory) -> None:
         self._conn = conn
+        self._directory = directory
         self._ids: dict[bytes, int] = {}
 
     def ids(self, lists: Iterable[AccessList]) -> tuple[int, ...]:
@@ -85,7 +90,27 @@ class ListStore:
         allow, deny = sorted(clause.allow), sorted(clause.deny)
         self._conn.execute(_SQL["add_clause"], {"acl_id": acl_id, "n": number, "allow": allow, "deny": deny})
         sids = [sid for sid in sorted({*allow, *deny}) if not sid.startswith("?")]
-        self._conn.execute(_SQL["add_principals"], {"sids": sids})
+        self._describe([self._principal(sid) for sid in sids])
+
+    def refresh_principals(self) -> None:
+        """Ask the directory again about every SID in use: groups come, go and become unreadable."""
+        known = principals(self._conn)
+        told = [self._principal(one.sid) for one in known]
+        self._describe([one for one, old in zip(told, known, strict=True) if one != old])
+
+    def _principal(self, sid: Sid) -> Principal:
+        return Principal(sid, self._directory.name_of(sid), not self._directory.enumerable(sid))
+
+    def _describe(self, ones: Sequence[Principal]) -> None:
+        if ones:
+            self._conn.execute(
+                _SQL["add_principals"],
+                {
+                    "sids": [one.sid for one in ones],
+                    "names": [one.name for one in ones],
+                    "unresolvable": [one.unresolvable for one in ones],
+                },
+            )
 
 
 def _columns(one: AccessList) -> dict[str, Any]:
@@ -125,8 +150,3 @@ def stored(conn: Connection[Any], acl_ids: Sequence[int]) -> dict[int, AccessLis
 def principals(conn: Connection[Any]) -> list[Principal]:
     """Return every SID that stands in some clause."""
     return [Principal(Sid(sid), *rest) for sid, *rest in conn.execute(_SQL["principals"])]
-
-
-def describe(conn: Connection[Any], principal: Principal) -> None:
-    """Store a principal's name, kind, and whether its members can be enumerated."""
-    conn.execute(_SQL["describe_principal"], vars(principal))

@@ -13,6 +13,7 @@ from psycopg import Connection
 
 from db import generations, ledger
 from db.audiences import AudienceStore
+from db.errors import our_errors
 from db.queries import load
 
 _SQL = load("notes")
@@ -49,6 +50,14 @@ class Known:
     content_hash: bytes
     absent: bool
     stale: bool
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """A note kept narrow after a rename: ids of the lists it keeps, and of the new folder's beside them."""
+
+    old: tuple[int, ...]
+    beside: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -131,8 +140,11 @@ class NoteStore:
         return {row[0] for row in self._conn.execute(_SQL["unindexed"], values)}
 
     def save(self, generation_id: int, note: NewNote) -> int:
-        """Store a note whole in one transaction and return its id; its trouble, if any, is over."""
-        with self._conn.transaction():
+        """Store a note whole in one transaction and return its id; its trouble, if any, is over.
+
+        Raises DatabaseFault for a note that the database refuses, DatabaseUnavailable.
+        """
+        with our_errors(), self._conn.transaction():
             # Losing the newest commits in a crash loses nothing: the next poll finds the hash missing.
             self._conn.execute("set local synchronous_commit = off")
             audience_id = self._audiences.id_for(note.folder, note.guard.acl_ids)
@@ -154,6 +166,10 @@ class NoteStore:
     def rename(self, note_id: int, path: bytes) -> None:
         """Let a note's rows serve under another path, to be made anew for it."""
         self._conn.execute(_SQL["rename"], {"note_id": note_id, "path": path})
+
+    def relist(self, note_ids: Sequence[int], own_acl_ids: Sequence[int]) -> None:
+        """Record other lists of notes whose text is known to be the indexed one."""
+        self._conn.execute(_SQL["relist"], {"note_ids": list(note_ids), "own_acl_ids": sorted(own_acl_ids)})
 
     def outdate(self, note_ids: Sequence[int]) -> None:
         """Let the next poll make these notes' rows anew, whatever their hash says."""
@@ -180,14 +196,15 @@ class NoteStore:
         rows = self._conn.execute(query, {"generation_id": generation_id, "keys": list(keys)})
         return {bytes(key): np.asarray(vector, dtype=np.float32) for key, vector in rows}
 
-    def keep_narrow(self, note_id: int, rule: str) -> None:
+    def keep_narrow(self, note_id: int, kept: Narrowed) -> None:
         """Record that a note stays under a narrower declared rule than its new folder has."""
-        self._conn.execute(_SQL["keep_narrow"], {"note_id": note_id, "rule": rule})
+        values = {"note_id": note_id, "old": list(kept.old), "beside": list(kept.beside)}
+        self._conn.execute(_SQL["keep_narrow"], values)
 
-    def narrowed(self) -> dict[int, str]:
-        """Return the rule (its key) kept beside by each note that a rename would have opened."""
+    def narrowed(self) -> dict[int, Narrowed]:
+        """Return what each note keeps that a rename would have opened."""
         rows = self._conn.execute(_SQL["narrowed"], {"share_id": self._share_id})
-        return {row[1]: row[2] for row in rows}
+        return {row[0]: Narrowed(tuple(row[1]), tuple(row[2])) for row in rows}
 
     def release_narrow(self, note_ids: Sequence[int]) -> None:
         """Let notes follow the rule of the folder they stand in."""

@@ -25,6 +25,7 @@ Connection = psycopg.Connection[Any]
 
 _MOST = 4  # connections of one role
 _PATIENCE = 30.0  # seconds to wait for one of them
+_CONNECT_PATIENCE = 10  # seconds, unless the connection string says otherwise
 _SESSION = "-c search_path=nw,app,public -c TimeZone=UTC -c statement_timeout=0"
 
 
@@ -120,7 +121,9 @@ def _refresh(conn: Connection) -> None:
 
 
 def _with_session(dsn: str) -> str:
-    return make_conninfo(dsn, options=_SESSION, application_name="notewarden", client_encoding="UTF8")
+    given: dict[str, Any] = {"connect_timeout": _CONNECT_PATIENCE, **conninfo_to_dict(dsn)}
+    ours = {"options": _SESSION, "application_name": "notewarden", "client_encoding": "UTF8"}
+    return make_conninfo(**given | ours)
 
 
 def _connect(dsn: str) -> Connection:
@@ -261,7 +264,7 @@ class Database:
 
 
 def _prepare_external(url: str) -> None:
-    with our_errors(), psycopg.connect(url, autocommit=True) as conn:
+    with our_errors(), psycopg.connect(_with_session(url), autocommit=True) as conn:
         schema.prepare_external(conn)
 
 

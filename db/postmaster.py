@@ -1,8 +1,11 @@
-"""The server's process: found by its ``postmaster.pid``, proved by its working folder, watched by a pidfd.
+"""The server's process: proved alive by a lock it inherits, found by ``postmaster.pid``, watched by a pidfd.
 
 A pid file alone proves nothing: its number may be another process by now, as after a container's restart.
+So the server is started with an open, locked file, which it and all its children hold until the last of
+them has ended. /proc would not do: without CAP_SYS_PTRACE root may not look at another account's process.
 """
 
+import fcntl
 import os
 import select
 import signal
@@ -18,7 +21,46 @@ def running(data: Path) -> int | None:
     """The process id of the live postmaster of data folder `data`, or None."""
     lines = _pid_file(data)
     pid = int(lines[_PID_LINE]) if lines and lines[_PID_LINE].isdigit() else 0
-    return pid if pid and _works_in(pid, data) and _alive(pid) else None
+    return pid if pid and _held(data) and not wait_gone(pid, 0) else None
+
+
+def _held(data: Path) -> bool:
+    """Whether any process of the server lives, its children included."""
+    try:
+        fd = os.open(_lock_of(data), os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def hold(data: Path, patience: float) -> int | None:
+    """Take the lock that a new server is to inherit, as a file descriptor of the caller's to close.
+
+    None while a process of an earlier server lives, after `patience` seconds: children outlive a killed
+    server for a moment, and a new server beside them would corrupt the data.
+    """
+    fd = os.open(_lock_of(data), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() < deadline:
+                time.sleep(_TICK)
+                continue
+            os.close(fd)
+            return None
+        return fd
+
+
+def _lock_of(data: Path) -> Path:
+    return data.parent / "server.alive"
 
 
 def status(data: Path) -> str:
@@ -74,36 +116,13 @@ def stop(data: Path, patience: float) -> bool:
     return wait_gone(pid, patience)
 
 
-def clear_stale(data: Path, socket: Path, patience: float) -> bool:
-    """Remove the pid files of a server that no longer runs; False while a process of it is still there.
+def clear_stale(data: Path, socket: Path) -> None:
+    """Remove what a killed server left; only for the holder of its lock (`hold`).
 
-    The server does so itself unless the number belongs to another process by now. Its children may outlive
-    it for a moment, and a new server beside them would corrupt the data: nobody may be at work in `data`.
+    The server does so itself unless the number in its files belongs to another process by now.
     """
-    deadline = time.monotonic() + patience
-    while _workers(data):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(_TICK * 4)
     for stale in (data / "postmaster.pid", socket / ".s.PGSQL.5432.lock", socket / ".s.PGSQL.5432"):
         stale.unlink(missing_ok=True)
-    return True
-
-
-def _workers(data: Path) -> list[int]:
-    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    return [pid for pid in pids if pid != os.getpid() and _works_in(pid, data) and _alive(pid)]
-
-
-def _works_in(pid: int, data: Path) -> bool:
-    try:
-        return Path(f"/proc/{pid}/cwd").samefile(data)
-    except OSError:
-        return False
-
-
-def _alive(pid: int) -> bool:
-    return not wait_gone(pid, 0)
 
 
 def _pid_file(data: Path) -> list[str]:

@@ -138,11 +138,16 @@ def _find(cluster: Cluster) -> bool:
 def _start(cluster: Cluster) -> None:
     made = not cluster.data.exists()
     prepare(cluster)
-    if not postmaster.clear_stale(cluster.data, cluster.socket, _STOP_PATIENCE):
+    alive = postmaster.hold(cluster.data, _STOP_PATIENCE)
+    if alive is None:
         raise DatabaseUnavailable(
             f"Processes of an earlier embedded server still work in {cluster.data}; end them, then try again."
         )
-    pid = cluster.launch()
+    try:
+        postmaster.clear_stale(cluster.data, cluster.socket)
+        pid = cluster.launch(alive)
+    finally:
+        os.close(alive)
     if not postmaster.wait_ready(pid, cluster.data, _START_PATIENCE):
         raise DatabaseUnavailable(cluster.why("did not start", cluster.start_log()))
     told = _log.info if made else _log.debug  # once, not with each command

@@ -32,6 +32,7 @@ _BAD_BYTE = re.compile("[\udc80-\udcff]")
 _BEYOND_ASCII = re.compile("[\x80-\ud7ff\ue000-\U0010ffff]")
 _STATELESS = re.compile(r"cp\d+|iso8859_\d+|koi8_[rtu]|mac_\w+|gb\w+|big5\w*|euc_\w+|shift_jis\w*|johab")
 _NEVER_IN_UTF16 = re.compile("[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f\ud800-\uf8ff\ufff0-\uffff]")
+_ASCII = re.compile("[\t\n\r -~]")
 _SAMPLE = 1 << 16
 _FEW_CONTROLS = 8
 
@@ -138,16 +139,22 @@ def _has_many_controls(raw: bytes) -> bool:
     return controls > 1 and controls * 50 > len(raw)
 
 
+def _plain(found: Guess) -> int:
+    """Return how many spaces, line ends and ASCII letters a reading has: with bytes swapped there are next to none."""
+    return len(_ASCII.findall(found.text[:_SAMPLE]))
+
+
 def _unmarked_utf16(raw: bytes) -> Guess | None:
-    """UTF-16 without a mark: spaces and line ends at least are NUL on one side, and few controls come out.
+    """UTF-16 without a mark: some plain characters come out, and few controls.
 
     Any two letters make some Chinese character, so this is asked only of bytes that read badly one by one.
     """
-    encoding = _nul_side(raw, share=0.0)
-    if encoding is None or not _has_many_controls(raw):
+    if not _has_many_controls(raw):
         return None
-    found = _utf16(raw, encoding)
+    found = max((_utf16(raw, encoding) for encoding in ("utf-16-le", "utf-16-be")), key=_plain)
     sample = found.text[:_SAMPLE]
+    if not _plain(found):
+        return None
     odd = len(_NEVER_IN_UTF16.findall(sample))
     return found if odd * 50 <= len(sample) + 50 else None
 

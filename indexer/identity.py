@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,11 +92,10 @@ class Identity:
 
 
 def is_gone(files: Files, root: int, path: bytes) -> bool:
-    """Look for `path` once more; true only if the system says that no such file exists."""
+    """Look for `path` once more; true only if the system says that no such regular file exists."""
     folder, _, name = path.rpartition(b"/")
     try:
         with opened_folder(files, root, folder) as parent:
-            files.look(parent, name)
+            return not stat.S_ISREG(files.look(parent, name).st_mode)
     except OSError as error:
         return error.errno in (errno.ENOENT, errno.ENOTDIR)
-    return False

@@ -71,6 +71,14 @@ class NoteReader:
         except OSError as error:
             raise _trouble(error) from error
 
+    def lists(self, root: int, path: bytes) -> tuple[AccessList, ...]:
+        """Read only the note's own lists. Raises NoteGone, NoteUnreadable."""
+        try:
+            with opened_note(self._files, root, path) as fd:
+                return self._source.note_lists(fd, path)
+        except OSError as error:
+            raise _trouble(error) from error
+
     def _settled(self, fd: int, path: bytes) -> ReadNote:
         lists: tuple[AccessList, ...] | None = None
         for attempt in range(_TRIES):

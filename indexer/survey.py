@@ -17,10 +17,10 @@ Fresh = tuple[bytes, os.stat_result]
 
 @dataclass
 class Survey:
-    """Each indexed note is in one of unchanged, suspects, absent, unseen; each other file in fresh or idle.
+    """Each indexed note is in one of the lists from unchanged to unseen, each new file in fresh or idle.
 
-    `absent` were not listed though the nearest folder that still stands listed well; `unseen` lie under a
-    folder that failed; `idle` are files in trouble that did not change since.
+    `absent` were not listed though the nearest folder that still stands listed well; `shut` lie under a
+    folder that refused us, `unseen` under one that failed; `idle` are files in trouble that did not change.
     """
 
     seen: int = 0
@@ -31,6 +31,7 @@ class Survey:
     fresh: list[Fresh] = field(default_factory=list)
     idle: list[bytes] = field(default_factory=list)
     absent: list[Known] = field(default_factory=list)
+    shut: list[Known] = field(default_factory=list)
     unseen: list[Known] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     odd: list[tuple[bytes, str]] = field(default_factory=list)
@@ -93,15 +94,19 @@ class Surveyor:
             survey.fresh.append((path, info))
 
     def _missing(self, survey: Survey) -> None:
-        failed = {failure.folder for failure in survey.failures}
+        failed = {failure.folder: failure for failure in survey.failures}
         for path, note in self._left.items():
             folder = path.rpartition(b"/")[0]
-            below = folder not in survey.guards and any(part in failed for part in _upwards(folder))
-            (survey.unseen if below else survey.absent).append(note)
+            above = None if folder in survey.guards else _nearest(folder, failed)
+            if above is None:
+                survey.absent.append(note)
+            else:
+                (survey.shut if above.refused else survey.unseen).append(note)
 
 
-def _upwards(folder: bytes) -> Iterable[bytes]:
-    yield folder
-    while folder:
+def _nearest(folder: bytes, failed: Mapping[bytes, Failure]) -> Failure | None:
+    while folder not in failed:
+        if not folder:
+            return None
         folder = folder.rpartition(b"/")[0]
-        yield folder
+    return failed[folder]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -33,6 +34,20 @@ class Failure:
 
     folder: bytes
     error: OSError
+
+    @property
+    def refused(self) -> bool:
+        """Whether the folder is closed to this service for good, rather than failing for now."""
+        return self.error.errno in (errno.EACCES, errno.EPERM, errno.EXDEV)
+
+    @property
+    def reason(self) -> str:
+        """What happened, for the ledger."""
+        if self.error.errno == errno.EXDEV:
+            return "another file system is mounted there; make it a share of its own"
+        if self.refused:
+            return "this service's account may not list the folder"
+        return f"the folder could not be listed ({self.error.strerror})"
 
 
 @dataclass

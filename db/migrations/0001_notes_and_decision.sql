@@ -47,7 +47,6 @@ create table nw.acl_clause (
 create table nw.principal (                          -- every SID that stands in any clause
   sid          text collate "C" primary key,
   name         text,
-  kind         text,
   unresolvable boolean not null default false,       -- its members cannot be enumerated: its denies match everybody
   seen_at      timestamptz not null default now()
 );
@@ -158,7 +157,8 @@ create table nw.ledger (                             -- notes in trouble, one ro
 
 create table nw.narrowed (                           -- notes kept under a narrower declared rule after a rename
   note_id bigint primary key references nw.note on delete cascade,
-  rule    text not null,                             -- the folder of the rule that still holds
+  old     int[] not null,                            -- the lists that still hold
+  beside  int[] not null,                            -- those of the new folder; another rule there ends it
   since   timestamptz not null default now()
 );
 

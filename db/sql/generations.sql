@@ -7,7 +7,7 @@ select generation_id, state from nw.generation
 select generation_id from nw.generation where state = 'serving'
 
 -- name: add
-select nw.add_generation(%(chunker)s, %(template)s, %(embedder)s, %(dimension)s, %(state)s)
+select nw.add_generation(%(chunker)s::text, %(template)s::text, %(embedder)s::text, %(dimension)s::int, %(state)s::text)
 
 -- name: all
 select generation_id from nw.generation where state <> 'retired' order by generation_id

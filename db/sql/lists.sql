@@ -10,22 +10,22 @@ on conflict (key) do nothing returning acl_id
 insert into nw.acl_clause (acl_id, n, allow, deny) values (%(acl_id)s, %(n)s, %(allow)s, %(deny)s)
 
 -- name: add_principals
-insert into nw.principal (sid) select unnest(%(sids)s::text[]) on conflict (sid) do update set seen_at = now()
+insert into nw.principal (sid, name, unresolvable)
+select s, n, u from unnest(%(sids)s::text[], %(names)s::text[], %(unresolvable)s::bool[]) as x (s, n, u)
+on conflict (sid) do update set name = excluded.name, unresolvable = excluded.unresolvable, seen_at = now()
 
 -- name: principals
-select sid, name, kind, unresolvable from nw.principal order by sid
-
--- name: describe_principal
-update nw.principal set name = %(name)s, kind = %(kind)s, unresolvable = %(unresolvable)s where sid = %(sid)s
+select sid, name, unresolvable from nw.principal order by sid
 
 -- name: lists
 select l.acl_id, l.key, l.server, l.model, l.role, l.status, l.reason, l.owner, l.raw, l.entries,
        (select coalesce(json_agg(json_build_array(c.allow, c.deny) order by c.n), '[]') from nw.acl_clause c where c.acl_id = l.acl_id) as clauses
-  from nw.acl l where l.acl_id = any (%(acl_ids)s)
+  from nw.acl l where l.acl_id = any (%(acl_ids)s::int[])
 
 -- name: drop_unused
 -- Lists that no share, audience or note names any more; a list is never edited, so none can come to life again.
 delete from nw.acl l where not exists (select from nw.share s where l.acl_id = any (s.acl_ids))
    and not exists (select from nw.audience a where l.acl_id = any (a.acl_ids))
    and not exists (select from nw.note n where l.acl_id = any (n.own_acl_ids))
+   and not exists (select from nw.narrowed r where l.acl_id = any (r.old || r.beside))
    and l.acl_id <> %(closed)s

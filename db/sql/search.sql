@@ -23,11 +23,11 @@ select term, term_id from app.term_ids(%(words)s::text[])
 -- name: postings
 select term_id, p.chunk_id, tf, p.length
   from nw.posting p join nw.note_chunk c using (chunk_id)
- where term_id = any (%(term_ids)s) and p.audience_id in (select unnest(app.ids())) and c.generation_id = %(generation_id)s
+ where term_id = any (%(term_ids)s::int[]) and p.audience_id in (select unnest(app.ids())) and c.generation_id = %(generation_id)s
 
 -- name: chunk_notes
 select chunk_id, note_id, seq from nw.note_chunk
- where chunk_id = any (%(chunk_ids)s) and audience_id in (select unnest(app.ids()))
+ where chunk_id = any (%(chunk_ids)s::bigint[]) and audience_id in (select unnest(app.ids()))
 
 -- name: all_chunks
 select chunk_id, note_id from nw.note_chunk
@@ -39,10 +39,10 @@ select chunk_id, note_id from nw.note_chunk
 select c.chunk_id, c.note_id, c.seq, s.name as share, n.path, s.link, n.title, c.heading, c.first_line, c.last_line, c.content,
        n.modified_at, n.language, n.written_on, n.status
   from nw.note_chunk c join nw.note n using (note_id) join nw.share s on s.share_id = n.share_id
- where c.chunk_id = any (%(chunk_ids)s) and c.audience_id in (select app.readable_ids())
+ where c.chunk_id = any (%(chunk_ids)s::bigint[]) and c.audience_id in (select app.readable_ids())
 
 -- name: chunk_vectors
-select chunk_id, embedding from {vectors} where chunk_id = any (%(chunk_ids)s) and audience_id in (select unnest(app.ids()))
+select chunk_id, embedding from {vectors} where chunk_id = any (%(chunk_ids)s::bigint[]) and audience_id in (select unnest(app.ids()))
 
 -- name: notes
 select n.note_id, s.name as share, n.path from nw.note n join nw.share s using (share_id)

@@ -10,7 +10,7 @@ update nw.share set acl_ids = '{}', available = false, reason = 'not in the conf
  where not name = any (%(names)s) and (acl_ids <> '{}' or available)
 
 -- name: set_lists
-update nw.share set acl_ids = %(acl_ids)s where share_id = %(share_id)s and acl_ids is distinct from %(acl_ids)s
+update nw.share set acl_ids = %(acl_ids)s::int[] where share_id = %(share_id)s and acl_ids is distinct from %(acl_ids)s::int[]
 
 -- name: polled
 update nw.share set polled_at = %(started)s, identity = %(identity)s, available = true, reason = ''

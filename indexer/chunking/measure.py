@@ -10,6 +10,7 @@ from notewarden.wordpiece import count_tokens, token_spans
 
 CHARACTERS_PER_TOKEN = 16  # a bound beside the tokens: a "word" of any length is one unknown token
 _SEGMENT = 1 << 16
+_NOT_SPACE = re.compile(r"\S")
 _BREAK = re.compile(r"[ \t\r\n]")
 
 
@@ -50,10 +51,15 @@ class Measure:
         exact = self._is_break(start) and self._is_break(end)
         if exact and self.count(start, end) > tokens:
             return False
-        limit = tokens * CHARACTERS_PER_TOKEN
-        if end - start > limit and len(self.text[start:end].strip()) > limit:
+        if not self._is_short(start, end, tokens * CHARACTERS_PER_TOKEN):
             return False
         return exact or self.count(start, end) <= tokens
+
+    def _is_short(self, start: int, end: int, limit: int) -> bool:
+        if end - start <= limit:
+            return True
+        first = _NOT_SPACE.search(self.text, start, end)
+        return first is None or _NOT_SPACE.search(self.text, min(first.start() + limit, end), end) is None
 
     def _is_break(self, index: int) -> bool:
         if index <= 0 or index >= len(self.text):
@@ -83,8 +89,8 @@ def _token_starts(text: str) -> array[int]:
     starts = array("I")
     at = 0
     while at < len(text):
-        found = _BREAK.search(text, at + _SEGMENT)
-        end = found.end() if found else len(text)
+        found = _BREAK.search(text, at + _SEGMENT, at + 2 * _SEGMENT)
+        end = found.end() if found else at + 2 * _SEGMENT  # a word beyond any budget: a token more or less
         starts.extend(at + start for start, _ in token_spans(text[at:end]))
         at = end
     return starts

@@ -18,7 +18,15 @@ _WORD_END = re.compile(r".*[ \t\r\n]", re.DOTALL)
 _SPACE = re.compile(r"[ \t\r\n]*")
 _NOT_SPACE = re.compile(r"\S")
 _JOINERS = "\u200d\ufe0e\ufe0f"
+_LAST_WORD = re.compile(r"\w+$")
+# fmt: off
+_ABBREVIATIONS = frozenset({
+    "abs", "art", "bzw", "ca", "ch", "dr", "etc", "evtl", "ggf", "inkl", "jr", "mr", "mrs", "ms", "nr",
+    "prof", "resp", "sr", "st", "usw", "vgl", "vs",
+})
+# fmt: on
 _TEXT_KINDS = ("paragraph", "heading")
+_CODE_KINDS = ("fence", "code_block")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +125,7 @@ class Splitter:
         far = self._furthest(span.end)
         if far <= self._end and self._end > self._start:
             return self._end
-        grades = (
-            [_last_line, _last_sentence] if span.kind not in _TEXT_KINDS else [_last_sentence, _last_line]
-        )
+        grades = list(_grades(span.kind))
         if not self._may_flush():
             grades.append(_last_word)
         for grade in grades:
@@ -178,6 +184,13 @@ class Splitter:
 _Grade = Callable[[str, int, int], int]
 
 
+def _grades(kind: str) -> tuple[_Grade, ...]:
+    """Return the places to look for in order: code has lines but no sentences."""
+    if kind in _CODE_KINDS:
+        return (_last_line,)
+    return (_last_sentence, _last_line) if kind in _TEXT_KINDS else (_last_line, _last_sentence)
+
+
 def _last_line(text: str, start: int, far: int) -> int:
     found = _LINE_END.match(text, start, far)
     return found.end() if found and found.group().strip() else start
@@ -186,9 +199,16 @@ def _last_line(text: str, start: int, far: int) -> int:
 def _last_sentence(text: str, start: int, far: int) -> int:
     end = start
     for found in _SENTENCE_END.finditer(text, start, far + 2):
-        if found.end() <= far:
+        if found.end() <= far and not _is_abbreviation(text, start, found):
             end = found.end()
     return end
+
+
+def _is_abbreviation(text: str, start: int, found: re.Match[str]) -> bool:
+    word = _LAST_WORD.search(text, max(start, found.start() - 8), found.start())
+    if word is None or not found.group().startswith("."):
+        return False
+    return (len(word.group()) == 1 and word.group().isalpha()) or word.group().lower() in _ABBREVIATIONS
 
 
 def _last_word(text: str, start: int, far: int) -> int:

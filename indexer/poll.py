@@ -1,0 +1,180 @@
+"""One poll of one share: is it the share, what is there, who may read it, and only then its text."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from acl.compile import COMPILER
+from acl.mounts import mount_of
+from acl.source import Source
+from db import ledger, shares
+from db.audiences import AudienceStore
+from db.ledger import Trouble
+from db.lists import ListStore
+from db.notes import Known, NoteStore
+from db.shares import Share
+from indexer.context import Run
+from indexer.hint import Clock
+from indexer.identity import Identity, opened_share
+from indexer.indexing import Indexing
+from indexer.patterns import Patterns
+from indexer.reading import NoteReader
+from indexer.report import ShareReport
+from indexer.survey import Survey, Surveyor
+from indexer.sweep import Applier, Job, OpenShare, Stores, Sweep, Verdicts
+from indexer.walk import Walk
+from notewarden.errors import ShareUnavailable
+from notewarden.log import get_logger
+from notewarden.settings_sections import ShareAclSettings, ShareSettings
+
+_log = get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class _Poll:
+    """What one poll works on: the share's row, its repositories, its open folder, and what was indexed."""
+
+    row: Share
+    started: datetime
+    stores: Stores
+    opened: OpenShare
+    known: dict[bytes, Known]
+    troubles: dict[bytes, Trouble]
+
+
+class SharePoll:
+    """Polls one share within a run."""
+
+    def __init__(
+        self, run: Run, share: ShareSettings, source: Source | None, *, accept_emptied: bool = False
+    ) -> None:
+        """`source` was checked, or is None where the share's folder was missing then.
+
+        `accept_emptied`: an admin said that an empty root is meant.
+        """
+        self._run = run
+        self._settings = share
+        self._source = source
+        self._accept_emptied = accept_emptied
+        self.report = ShareReport(share.name)
+
+    def run(self) -> ShareReport:
+        """Poll and return what was done; a share that cannot be polled is reported, not raised."""
+        settings, conn = self._settings, self._run.conn
+        row = shares.declare(conn, settings.name, str(settings.path), settings.link, settings.acl.max_age)
+        try:
+            with self._opened(row) as poll:
+                self._poll(poll)
+        except ShareUnavailable as error:
+            _log.warning("share unavailable", share=settings.name, reason=str(error))
+            shares.unavailable(conn, row.share_id, str(error))
+            self.report.status, self.report.reason = "unavailable", str(error)
+        self._count_standing(row.share_id)
+        return self.report
+
+    def _poll(self, poll: _Poll) -> None:
+        conn, share_id = self._run.conn, poll.row.share_id
+        policy, recorded = _fingerprint(self._settings.acl), poll.row.identity or {}
+        identity = Identity(poll.opened.files, self._settings.path, recorded.get("root"))
+        seen = identity.check(poll.opened.root, poll.known.values())
+        survey = self._survey(poll, trust_hints=recorded.get("policy") == policy and not self._run.full)
+        found = Sweep(poll.stores, poll.opened, self._run.directory).run(survey)
+        identity.still(poll.opened.root)
+        self._apply(poll, survey, found)
+        if not found.unread:
+            shares.swept(conn, share_id, poll.started)
+        self._index(poll, survey, found)
+        shares.polled(conn, share_id, poll.started, {"root": seen, "policy": policy})
+
+    @contextmanager
+    def _opened(self, row: Share) -> Iterator[_Poll]:
+        settings, files, conn = self._settings, self._run.files, self._run.conn
+        started = shares.clock(conn)
+        with opened_share(files, settings.path) as root:
+            source = self._source or self._run.make_source(settings, self._run.directory)
+            clock = Clock.of(mount_of(settings.path).kind)
+            reader = NoteReader(files, source, clock, settings.max_bytes)
+            patterns = Patterns(settings.include, settings.exclude)
+            opened = OpenShare(source, reader, files, patterns, root)
+            audiences = AudienceStore(conn, row.share_id)
+            notes = NoteStore(conn, row.share_id, audiences)
+            stores = Stores(
+                conn, row.share_id, ListStore(conn, self._run.directory), audiences, notes, notes.narrowed()
+            )
+            yield _Poll(row, started, stores, opened, notes.known(), ledger.of_share(conn, row.share_id))
+
+    def _survey(self, poll: _Poll, *, trust_hints: bool) -> Survey:
+        walk = Walk(poll.opened.files, poll.opened.source, poll.opened.patterns).run(poll.opened.root)
+        survey = Surveyor(poll.known, poll.troubles, trust_hints=trust_hints).run(walk)
+        self.report.seen = survey.seen
+        for failure in survey.failures:
+            if not failure.folder:
+                raise ShareUnavailable(
+                    f"The root of share {self._settings.name!r} cannot be listed ({failure.error.strerror}); "
+                    "check the mount and this service's account. Nothing was deleted."
+                )
+        if poll.known and not survey.root_entries and not self._accept_emptied:
+            raise ShareUnavailable(
+                f"The folder of share {self._settings.name!r} is empty although notes are indexed; check the "
+                f"mount, or run `notewarden confirm-deletes --share {self._settings.name} --emptied` if it "
+                "was really emptied. Nothing was deleted."
+            )
+        return survey
+
+    def _apply(self, poll: _Poll, survey: Survey, found: Verdicts) -> None:
+        """Bring permissions, deletes and the ledger to what was read, all in one transaction."""
+        stores = poll.stores
+        with stores.conn.transaction():
+            stores.lists.refresh_principals()
+            shares.set_lists(stores.conn, stores.share_id, stores.lists.ids(poll.opened.source.share_lists()))
+            self._forget_old_trouble(poll, survey)
+            for failure in survey.failures:
+                ledger.record(stores.conn, stores.share_id, failure.folder, ("unreadable", failure.reason))
+            for path, reason in survey.odd:
+                ledger.record(stores.conn, stores.share_id, path, ("skipped", reason))
+            Applier(stores, self._run.settings.deletes, self.report).apply(found, len(poll.known))
+        self.report.hashed = len(found.hashed)
+
+    def _forget_old_trouble(self, poll: _Poll, survey: Survey) -> None:
+        if not poll.troubles:
+            return
+        standing = {path for path, _ in survey.fresh} | set(survey.idle)
+        standing |= {note.path for note in survey.suspects} | {note.path for note in survey.unseen}
+        ended = [path for path in poll.troubles if path not in standing and path not in dict(survey.odd)]
+        ledger.clear(poll.stores.conn, poll.stores.share_id, ended)
+
+    def _index(self, poll: _Poll, survey: Survey, found: Verdicts) -> None:
+        guards = {folder: poll.stores.lists.ids(lists) for folder, lists in survey.guards.items()}
+        jobs = sorted(found.jobs + self._for_new_generation(poll, survey, found), key=lambda job: job.path)
+        work = Indexing(self._run, self._settings, poll.opened, poll.stores, self.report)
+        work.work(jobs, guards)
+        self.report.hashed = len(found.hashed | work.hashed)
+
+    def _for_new_generation(self, poll: _Poll, survey: Survey, found: Verdicts) -> list[Job]:
+        """Jobs for the notes that the generation being built does not have yet."""
+        if self._run.serving:
+            return []
+        lacking = poll.stores.notes.unindexed(self._run.generation_id)
+        asked = {job.note.note_id for job in found.jobs if job.note is not None}
+        there = [note for notes in survey.unchanged.values() for note in notes]
+        there += [note for note, _, _ in found.verified]
+        return [Job(note.path, note) for note in there if note.note_id in lacking - asked]
+
+    def _count_standing(self, share_id: int) -> None:
+        states = [trouble.state for trouble in ledger.of_share(self._run.conn, share_id).values()]
+        self.report.pending = states.count("pending")
+        self.report.parked = states.count("parked")
+        self.report.unreadable = states.count("unreadable")
+        self.report.skipped = states.count("skipped")
+
+
+def _fingerprint(acl: ShareAclSettings) -> str:
+    """What stored lists were made with: when it changes, every note is read again."""
+    made_with: tuple[Any, ...] = (COMPILER, acl.source, acl.model, acl.guards, acl.read_mask)
+    made_with += (acl.null_dacl, acl.same_ids)
+    return hashlib.sha256(repr(made_with).encode()).hexdigest()[:16]

@@ -1,0 +1,334 @@
+"""The permission half of a poll: read what may have changed, decide who may read what, apply it at once.
+
+No embedding is computed here. A wider policy counts only together with the text it was read with; a narrower
+one at once; what cannot be read is closed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from acl.directory import Directory
+from acl.model import AccessList
+from acl.source import Source
+from db import ledger
+from db.audiences import AudienceStore
+from db.ledger import State
+from db.lists import ListStore, stored
+from db.notes import FileState, Known, Narrowed, NoteStore
+from db.pool import Connection
+from indexer.deletes import judge
+from indexer.files import Files
+from indexer.hint import inode_of, size_of
+from indexer.identity import is_gone
+from indexer.narrowing import opens
+from indexer.patterns import Patterns
+from indexer.policies import Policies, Wanted
+from indexer.reading import NoteGone, NoteMoving, NoteReader, NoteTooLarge, ReadNote
+from indexer.report import ShareReport
+from indexer.survey import Survey
+from notewarden.errors import NoteError
+from notewarden.settings_sections import DeletesSettings
+
+
+@dataclass(frozen=True)
+class Job:
+    """A note whose rows are to be made: `note` None is a new one; `as_move` counts it as moved."""
+
+    path: bytes
+    note: Known | None
+    as_move: bool = False
+
+
+@dataclass
+class Verdicts:
+    """What a sweep found, before anything is written."""
+
+    wanted: list[Wanted] = field(default_factory=list)
+    verified: list[tuple[Known, FileState, tuple[int, ...]]] = field(default_factory=list)
+    renamed: list[tuple[Known, bytes]] = field(default_factory=list)
+    narrowed: list[tuple[Known, Narrowed]] = field(default_factory=list)
+    released: list[int] = field(default_factory=list)
+    relisted: dict[tuple[int, ...], list[int]] = field(default_factory=dict)
+    unread: int = 0
+    gone: list[Known] = field(default_factory=list)
+    emptied: list[Known] = field(default_factory=list)
+    trouble: list[tuple[bytes, State, str]] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    hashed: set[bytes] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class OpenShare:
+    """One share while it is polled: `root` is its open folder."""
+
+    source: Source
+    reader: NoteReader
+    files: Files
+    patterns: Patterns
+    root: int
+
+
+@dataclass
+class Stores:
+    """The repositories of one share, on one connection."""
+
+    conn: Connection
+    share_id: int
+    lists: ListStore
+    audiences: AudienceStore
+    notes: NoteStore
+    narrow: dict[int, Narrowed] = field(default_factory=dict)
+
+    def kept_narrow(self, note_id: int) -> tuple[int, ...]:
+        """The lists of the narrower rule that a renamed note keeps, () for none."""
+        kept = self.narrow.get(note_id)
+        return () if kept is None else kept.old
+
+
+class Sweep:
+    """Reads and decides for one share; `root` is its open folder."""
+
+    def __init__(self, stores: Stores, share: OpenShare, directory: Directory) -> None:
+        self._stores = stores
+        self._share = share
+        self._source = share.source
+        self._reader = share.reader
+        self._root = share.root
+        self._directory = directory
+        self._closed = (stores.lists.closed(),)
+        self.found = Verdicts()
+
+    def run(self, survey: Survey) -> Verdicts:
+        """Decide for every indexed note of the survey; unseen ones are left as they are."""
+        self.found.unread = len(survey.unseen)
+        guards = {folder: self._stores.lists.ids(lists) for folder, lists in survey.guards.items()}
+        for folder, notes in survey.unchanged.items():
+            self._unchanged(folder, guards[folder], notes)
+        for note in survey.suspects:
+            self._suspect(note, guards[note.path.rpartition(b"/")[0]])
+        for note in survey.shut:
+            self._want(note, note.path.rpartition(b"/")[0], self._closed)
+        self._absent(survey, guards)
+        return self.found
+
+    def _unchanged(self, folder: bytes, parents: tuple[int, ...], notes: list[Known]) -> None:
+        declared = self._by_folder(folder) if notes and self._source.by_folder else None
+        reread = not (self._source.by_folder or self._source.ctime_tells)
+        targets: dict[tuple[int, ...], tuple[int, ...]] = {}
+        for note in notes:
+            own = tuple(note.own_acl_ids)
+            if reread and not self._lists_stand(note):
+                self._suspect(note, parents)
+                continue
+            if declared is not None:
+                own = self._relist(note, declared)
+            if own not in targets:
+                targets[own] = tuple(sorted({*parents, *own}))
+            self.found.wanted.append(Wanted(note, folder, targets[own]))
+
+    def _by_folder(self, folder: bytes) -> tuple[int, ...]:
+        prefix = folder + b"/" if folder else b""
+        return self._stores.lists.ids(self._source.note_lists(-1, prefix + b"note"))
+
+    def _relist(self, note: Known, declared: tuple[int, ...]) -> tuple[int, ...]:
+        own = self._held_narrow(note, declared)
+        if list(own) != note.own_acl_ids:
+            self.found.relisted.setdefault(own, []).append(note.note_id)
+        return own
+
+    def _lists_stand(self, note: Known) -> bool:
+        """Read the lists alone of a note whose times cannot tell of them."""
+        try:
+            lists = self._reader.lists(self._root, note.path)
+        except NoteError:
+            return False
+        return list(self._stores.lists.ids(lists)) == note.own_acl_ids
+
+    def _suspect(self, note: Known, parents: tuple[int, ...]) -> None:
+        folder = note.path.rpartition(b"/")[0]
+        try:
+            read = self._reader.read(self._root, note.path)
+        except NoteError as error:
+            self._want(note, folder, self._after_failure(note, parents, error))
+            return
+        self.found.hashed.add(note.path)
+        self._judge_read(note, read, parents)
+
+    def _judge_read(self, note: Known, read: ReadNote, parents: tuple[int, ...]) -> None:
+        live = self._own(note, read.lists)
+        folder = note.path.rpartition(b"/")[0]
+        if read.state.content_hash == note.content_hash:
+            self.found.verified.append((note, read.state, live))
+            self._want(note, folder, {*parents, *live})
+            if note.stale:
+                self.found.jobs.append(Job(note.path, note))
+        else:
+            # The old text goes on serving only those who pass its own policy and the live one.
+            self._want(note, folder, {*parents, *note.own_acl_ids, *live})
+            self.found.jobs.append(Job(note.path, note))
+
+    def _after_failure(self, note: Known, parents: tuple[int, ...], error: NoteError) -> Iterable[int]:
+        if isinstance(error, NoteTooLarge):
+            self.found.emptied.append(note)
+            self.found.trouble.append((note.path, "skipped", error.reason))
+        elif isinstance(error, NoteMoving):
+            self.found.trouble.append((note.path, "pending", error.reason))
+            if error.lists is not None:
+                return {*parents, *note.own_acl_ids, *self._own(note, error.lists)}
+        elif not isinstance(error, NoteGone):
+            self.found.trouble.append((note.path, "unreadable", error.reason))
+        return self._closed
+
+    def _own(self, note: Known, lists: tuple[AccessList, ...]) -> tuple[int, ...]:
+        ids = self._stores.lists.ids(lists)
+        return self._held_narrow(note, ids) if self._source.by_folder else ids
+
+    def _held_narrow(self, note: Known, declared: tuple[int, ...]) -> tuple[int, ...]:
+        """Keep the narrower rule beside that of the new folder, until that rule itself changes."""
+        kept = self._stores.narrow.get(note.note_id)
+        if kept is None:
+            return declared
+        if kept.beside != declared:
+            self.found.released.append(note.note_id)
+            return declared
+        return tuple(sorted({*declared, *kept.old}))
+
+    def _want(self, note: Known, folder: bytes, acl_ids: Iterable[int]) -> None:
+        self.found.wanted.append(Wanted(note, folder, tuple(sorted(set(acl_ids)))))
+
+    def _absent(self, survey: Survey, guards: dict[bytes, tuple[int, ...]]) -> None:
+        gone = [note for note in survey.absent if self._is_gone(note)]
+        self.found.unread += len(survey.absent) - len(gone)  # there after all: the next poll lists it
+        moves = self._moves(survey, gone, guards)
+        for note in gone:
+            if note.note_id not in moves:
+                self.found.gone.append(note)
+                self._want(note, note.path.rpartition(b"/")[0], self._closed)
+
+    def _is_gone(self, note: Known) -> bool:
+        """Look a second time; a name that is no longer a note of this share counts as gone too."""
+        return not self._share.patterns.takes_path(os.fsdecode(note.path)) or is_gone(
+            self._share.files, self._root, note.path
+        )
+
+    def _moves(self, survey: Survey, gone: list[Known], guards: dict[bytes, tuple[int, ...]]) -> set[int]:
+        finder = _MoveFinder(gone)
+        for path, info in survey.fresh:
+            read = self._read_candidate(path) if finder.may_match(info.st_ino, info.st_size) else None
+            note = finder.take(info.st_ino, path, read) if read is not None else None
+            if note is None or read is None:
+                self.found.jobs.append(Job(path, None))
+            else:
+                self._rename(note, read, guards[path.rpartition(b"/")[0]])
+        return finder.taken
+
+    def _read_candidate(self, path: bytes) -> ReadNote | None:
+        try:
+            read = self._reader.read(self._root, path)
+        except NoteError:
+            return None  # it is tried again, and recorded, when its rows are to be made
+        self.found.hashed.add(path)
+        return read
+
+    def _rename(self, note: Known, read: ReadNote, parents: tuple[int, ...]) -> None:
+        live = self._stores.lists.ids(read.lists)
+        own = set(live)
+        same_text = read.state.content_hash == note.content_hash
+        if self._source.by_folder and self._opens(note.own_acl_ids, read.lists):
+            self.found.narrowed.append((note, Narrowed(tuple(note.own_acl_ids), live)))
+            own |= set(note.own_acl_ids)
+        elif not same_text:
+            own |= set(note.own_acl_ids)
+        if same_text:
+            self.found.verified.append((note, read.state, tuple(sorted(own))))
+        self.found.renamed.append((note, read.path))
+        self._want(note, read.path.rpartition(b"/")[0], {*parents, *own})
+        self.found.jobs.append(Job(read.path, note, as_move=True))
+
+    def _opens(self, old: Sequence[int], new: tuple[AccessList, ...]) -> bool:
+        """Whether a rename would let anybody in whom the old rule kept out."""
+        before = tuple(stored(self._stores.conn, old).values())
+        return opens(self._directory, before, new)
+
+
+class _MoveFinder:
+    """Pairs new paths with notes that are gone: by file id, else by content."""
+
+    def __init__(self, gone: list[Known]) -> None:
+        self.taken: set[int] = set()
+        self._by_inode = {inode_of(note.hint): note for note in gone}
+        self._sizes = {size_of(note.hint) for note in gone}
+        self._by_hash: dict[bytes, list[Known]] = {}
+        for note in gone:
+            self._by_hash.setdefault(note.content_hash, []).append(note)
+
+    def may_match(self, inode: int, size: int) -> bool:
+        """Tell cheaply whether a new file is worth reading."""
+        return inode in self._by_inode or size in self._sizes
+
+    def take(self, inode: int, path: bytes, read: ReadNote) -> Known | None:
+        """Return the gone note that the new file is, each one once."""
+        name = path.rpartition(b"/")[2]
+        same = [
+            one for one in self._by_hash.get(read.state.content_hash, []) if one.note_id not in self.taken
+        ]
+        same.sort(key=lambda one: (inode_of(one.hint) != inode, one.path.rpartition(b"/")[2] != name))
+        found = same[0] if same else self._by_inode.get(inode)
+        if found is None or found.note_id in self.taken:
+            return None
+        self.taken.add(found.note_id)
+        return found
+
+
+class Applier:
+    """Writes a sweep's verdicts. Must run inside one transaction."""
+
+    def __init__(self, stores: Stores, rules: DeletesSettings, report: ShareReport) -> None:
+        self._stores = stores
+        self._rules = rules
+        self._report = report
+
+    def apply(self, found: Verdicts, in_share: int) -> None:
+        """Apply permissions first, then what follows from them."""
+        notes = self._stores.notes
+        for note, path in found.renamed:
+            notes.rename(note.note_id, path)
+        changed = Policies(self._stores.audiences).apply(found.wanted)
+        moved = {note.note_id for note, _ in found.renamed} | {note.note_id for note in found.gone}
+        self._report.acl_changed += max(changed - len(moved), 0)
+        for note, state, own in found.verified:
+            notes.verified(note.note_id, state, own)
+        for own, note_ids in found.relisted.items():
+            notes.relist(note_ids, own)
+        for note, kept in found.narrowed:
+            notes.keep_narrow(note.note_id, kept)
+        notes.release_narrow(found.released)
+        self._stores.narrow = notes.narrowed()
+        self._forget_text(found.emptied)
+        self._delete(found.gone, in_share)
+        self._note_trouble(found)
+        self._stores.audiences.drop_empty()
+
+    def _forget_text(self, emptied: list[Known]) -> None:
+        if emptied:
+            self._stores.notes.delete([note.note_id for note in emptied])
+
+    def _delete(self, gone: list[Known], in_share: int) -> None:
+        before = {note_id: missing for note_id, _, missing in self._stores.notes.held()}
+        verdict = judge({note.note_id: before.get(note.note_id, 0) for note in gone}, in_share, self._rules)
+        if verdict.hold:
+            self._stores.notes.hide(verdict.hold)
+        if verdict.delete:
+            self._stores.notes.delete(verdict.delete)
+        self._report.deleted += len(verdict.delete)
+        self._report.held = len(verdict.hold)
+
+    def _note_trouble(self, found: Verdicts) -> None:
+        conn, share_id = self._stores.conn, self._stores.share_id
+        quiet = [note.path for note, _, _ in found.verified] + [note.path for note in found.gone]
+        ledger.clear(conn, share_id, quiet)
+        for path, state, reason in found.trouble:
+            ledger.record(conn, share_id, path, (state, reason))

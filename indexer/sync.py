@@ -1,0 +1,144 @@
+"""One run over all shares: `notewarden sync`, the daemon's poll, the quick sync before a question."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from acl.directory import Directory, make_directory
+from acl.source import Source, make_source
+from db import generations, runs, shares
+from db.lists import ListStore
+from db.pool import Connection, Database
+from indexer.context import Progress, Run, recipe
+from indexer.files import Files
+from indexer.poll import SharePoll
+from indexer.report import SyncReport
+from notewarden.embedding.base import Embedder
+from notewarden.embedding.factory import make_embedder
+from notewarden.errors import NotewardenError
+from notewarden.log import get_logger
+from notewarden.settings import Settings
+
+_log = get_logger(__name__)
+
+
+class IndexerBusy(NotewardenError):
+    """Another indexer is at work on this database; wait for it to end."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a run differs from a plain poll. `emptied` names a share whose empty root is meant."""
+
+    full: bool = False
+    emptied: str | None = None
+    progress: Callable[[Progress], None] = lambda progress: None
+    stopped: Callable[[], bool] = lambda: False
+    files: Files | None = None
+    daemon: bool = False
+
+
+class Indexer:
+    """The indexer on one database. Sources are made once: their first check is the load."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        *,
+        directory: Directory | None = None,
+        embedder: Embedder | None = None,
+    ) -> None:
+        """Raises ConfigError for a share whose rights cannot be had as configured, ShareUnavailable."""
+        self.settings = settings
+        self.database = database
+        self.directory = directory or make_directory(settings)
+        self.embedder = embedder or make_embedder(settings.embedding)
+        self._sources: dict[str, Source] = {}
+
+    def sync(self, options: Options = Options()) -> SyncReport:
+        """Poll every share once.
+
+        Raises ConfigError before anything is touched, DatabaseUnavailable, IndexerBusy.
+        """
+        self._check_sources()
+        with self.database.owner() as conn, sole_indexer(conn):
+            return self._run(conn, options)
+
+    def _check_sources(self) -> None:
+        for share in self.settings.shares:
+            if share.name not in self._sources and share.path.is_dir():
+                self._sources[share.name] = make_source(share, self.directory)
+            if share.name in self._sources and share.path.is_dir():
+                self._sources[share.name].check()
+
+    def _run(self, conn: Connection, options: Options) -> SyncReport:
+        began = time.monotonic()
+        run_id, _ = runs.begin(conn, "sync", daemon=options.daemon)
+        report = SyncReport(run_id)
+        try:
+            self._poll_all(self._prepare(conn, report, options), options)
+        except BaseException as error:
+            if not conn.closed:
+                runs.end(conn, run_id, report.as_json(), getattr(error, "exit_code", 1), type(error).__name__)
+            raise
+        report.seconds = time.monotonic() - began
+        runs.end(conn, run_id, report.as_json(), report.exit_code)
+        return report
+
+    def _prepare(self, conn: Connection, report: SyncReport, options: Options) -> Run:
+        shares.close_undeclared(conn, [share.name for share in self.settings.shares])
+        generation_id, serving = generations.target(conn, recipe(self.settings, self.embedder))
+        return Run(
+            settings=self.settings,
+            conn=conn,
+            directory=self.directory,
+            embedder=self.embedder,
+            generation_id=generation_id,
+            serving=serving,
+            report=report,
+            files=options.files or Files(),
+            full=options.full,
+            progress=options.progress,
+            stopped=options.stopped,
+        )
+
+    def _poll_all(self, run: Run, options: Options) -> None:
+        for share in self.settings.shares:
+            poll = SharePoll(
+                run, share, self._sources.get(share.name), accept_emptied=options.emptied == share.name
+            )
+            run.report.shares.append(poll.run())
+        waiting = any(share.pending or share.status != "ok" for share in run.report.shares)
+        if not run.serving and not waiting and not run.stopped():
+            generations.switch(run.conn, run.generation_id)
+        ListStore(run.conn, self.directory).drop_unused()
+
+
+@contextmanager
+def sole_indexer(conn: Connection) -> Iterator[None]:
+    """Be the only indexer of this database. Raises IndexerBusy."""
+    with runs.indexer_lock(conn) as held:
+        if not held:
+            raise IndexerBusy
+        yield
+
+
+def totals(report: SyncReport) -> Mapping[str, int]:
+    """Return the run's counts over all shares, for a line on a terminal."""
+    names = (
+        "seen",
+        "added",
+        "changed",
+        "moved",
+        "deleted",
+        "held",
+        "pending",
+        "parked",
+        "unreadable",
+        "skipped",
+    )
+    return {name: sum(getattr(share, name) for share in report.shares) for name in names}
