@@ -20,6 +20,7 @@ from notewarden.errors import ConfigError, DatabaseUnavailable
 # A Unix socket's path has 107 bytes and its end (man 7 unix).
 _LONGEST_FOLDER = 107 - len("/.s.PGSQL.5432")
 _RECORD = "socket-folder"
+_MOST_LOG = 20_000  # characters
 _HERE = "/proc/self/cwd"  # leads to the working folder even where those above it are closed to the account
 # The server must outlive us and its number be known: a shell puts it in the background.
 _LAUNCH = """printf '%s' "$1" >postgresql.conf && printf '%s' "$2" >pg_hba.conf &&
@@ -82,11 +83,13 @@ class Cluster:
         return f"The embedded database {what} in {self.state_dir}; the server's programs said: {last}"
 
     def start_log(self) -> str:
-        """The last lines that the server wrote before it was ready."""
+        """What the server wrote before it was ready."""
         try:
-            return (self.log / "start.log").read_text(errors="replace")[-4000:]
+            fd = os.open(self.log / "start.log", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             return ""
+        with open(fd, errors="replace") as file:
+            return file.read(_MOST_LOG)
 
 
 def open_cluster(state_dir: Path, runner: Runner) -> Cluster:

@@ -106,10 +106,12 @@ def stop(data: Path, patience: float) -> bool:
     pid = running(data)
     if pid is None:
         return True
-    with suppress(ProcessLookupError):
+    with suppress(ProcessLookupError, FileNotFoundError):
         fd = os.pidfd_open(pid)
         try:
-            if running(data) == pid:  # the pidfd now pins the process that was checked
+            # The pidfd pins the process that is checked here; the file's word is not enough to signal one.
+            owned = Path(f"/proc/{pid}").stat().st_uid == data.stat().st_uid
+            if owned and running(data) == pid:
                 signal.pidfd_send_signal(fd, signal.SIGINT)
         finally:
             os.close(fd)

@@ -20,7 +20,7 @@ from db.binaries import program
 from db.bootstrap import ADMIN
 from db.pool import OWNER, READER
 from db.server import EmbeddedServer, ServerHandle
-from notewarden.errors import ConfigError
+from notewarden.errors import ConfigError, DatabaseUnavailable
 
 _USE = """
 import sys
@@ -275,3 +275,11 @@ def test_a_link_in_place_of_the_short_folder_is_not_followed(odd_state: Path, tm
             assert (odd_state / "socket-folder").read_text().strip() != str(short)
     finally:
         short.unlink()
+
+
+def test_a_server_that_cannot_start_says_why(state: Path) -> None:
+    EmbeddedServer.start(state).release()
+    shutil.rmtree(state / "postgres" / "global")
+    with pytest.raises(DatabaseUnavailable, match=r"did not start.*FATAL"):
+        EmbeddedServer.start(state)
+    assert pid_of(state) is None
