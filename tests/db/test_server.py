@@ -280,6 +280,6 @@ def test_a_link_in_place_of_the_short_folder_is_not_followed(odd_state: Path, tm
 def test_a_server_that_cannot_start_says_why(state: Path) -> None:
     EmbeddedServer.start(state).release()
     shutil.rmtree(state / "postgres" / "global")
-    with pytest.raises(DatabaseUnavailable, match=r"did not start.*FATAL"):
+    with pytest.raises(DatabaseUnavailable, match=r"did not start.*pg_control"):
         EmbeddedServer.start(state)
     assert pid_of(state) is None
