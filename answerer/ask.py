@@ -1,4 +1,4 @@
-"""`ask`: the team's command. This module imports the standard library and typer only, the rest when needed."""
+"""`ask`: the team's command. This module imports the standard library and typer only, the rest lazily."""
 
 from __future__ import annotations
 

@@ -134,7 +134,8 @@ class Engine:
         if asker.token is None:
             with self._database.reader() as conn:
                 return Reply(State(name, sid, [], None, iso_or_none(last_poll(conn))))
-        groups = sorted({self._directory.name_of(one) or str(one) for one in asker.token.through})
+        others = set(asker.token.through) - {asker.account.sid}
+        groups = sorted({self._directory.name_of(one) or str(one) for one in others})
         with self._database.reader() as conn, reading(conn, asker.token) as held:
             return Reply(State(name, sid, groups, held.count_notes(), iso_or_none(held.as_of())))
 

@@ -194,7 +194,7 @@ class NoteStore:
         """Return the vectors that already stand for exactly these embedded strings."""
         query = generations.on_vectors(_SQL["vectors_of"], generation_id)
         rows = self._conn.execute(query, {"generation_id": generation_id, "keys": list(keys)})
-        return {bytes(key): np.asarray(vector, dtype=np.float32) for key, vector in rows}
+        return {bytes(key): vector.to_numpy().astype(np.float32) for key, vector in rows}
 
     def keep_narrow(self, note_id: int, kept: Narrowed) -> None:
         """Record that a note stays under a narrower declared rule than its new folder has."""

@@ -148,7 +148,7 @@ class Reading:
             return {}
         query = generations.on_vectors(_SQL["chunk_vectors"], self.serving.generation_id)
         rows = self._conn.execute(query, {"chunk_ids": list(chunk_ids)})
-        return {int(row[0]): np.asarray(row[1], dtype=np.float32) for row in rows}
+        return {int(row[0]): row[1].to_numpy().astype(np.float32) for row in rows}
 
     def term_ids(self, words: Sequence[str]) -> dict[str, int]:
         """Return the ids of those words that any note holds; what may be read of them the postings tell."""
