@@ -22,7 +22,7 @@ class Source(Protocol):
 
     @property
     def by_folder(self) -> bool:
-        """Whether a note's lists follow from its folder alone: then `note_lists` needs no descriptor (fd -1)."""
+        """Whether a note's lists follow from its folder alone: `note_lists` then needs no descriptor (-1)."""
         ...
 
     def check(self) -> None:

@@ -37,9 +37,8 @@ class PosixSource:
         self._share = share
         used = (*(share.acl.share_readers or ()), *(share.acl.share_denied or ()))
         self._names = DeclaredNames(share.name, used, directory)
-        self._mount = mount_of(share.path)
-        self._server = server_identity(self._mount, same_ids=share.acl.same_ids)
         self._all_mapped = all_ids_mapped()
+        self._look_at_mount()
 
     @property
     def ctime_tells(self) -> bool:
@@ -53,7 +52,8 @@ class PosixSource:
 
     def check(self) -> None:
         """Raise ConfigError where what fstat shows is not what the server enforces, or a name is unknown."""
-        trouble = why_not_enforced(mount_of(self._share.path))
+        self._look_at_mount()
+        trouble = why_not_enforced(self._mount)
         if trouble:
             raise ConfigError(f"Share {self._share.name!r} at {self._share.path}: {trouble}; {_REMEDY}.")
         if self._share.acl.guards == "nt_traverse":
@@ -79,6 +79,11 @@ class PosixSource:
     def note_lists(self, fd: int, path: bytes) -> tuple[AccessList, ...]:
         """r on the note."""
         return (self._read(fd, "note", READ),)
+
+    def _look_at_mount(self) -> None:
+        """Anew at each check: a share may be mounted in another way than when the daemon started."""
+        self._mount = mount_of(self._share.path)
+        self._server = server_identity(self._mount, same_ids=self._share.acl.same_ids)
 
     def _read(self, fd: int, role: Role, right: int) -> AccessList:
         """One list from an open descriptor, quarantined if unreadable. Raises OSError if fstat fails."""

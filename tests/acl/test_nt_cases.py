@@ -165,6 +165,17 @@ def test_built_in_groups_are_those_of_the_server_the_list_came_from() -> None:
         assert {name for name, token in ASKERS.items() if readable(lists, token)} == {reader}
 
 
+def test_a_possible_member_is_not_denied_by_a_group_that_already_granted() -> None:
+    """Whoever is in staff got in by the first entry, whoever is not is not denied by the second."""
+    possibly_staff = ASKERS["stranger"]
+    possibly_staff = Token(possibly_staff.user, "x", possibly_staff.allow, possibly_staff.deny | {STAFF})
+    granted_first = Descriptor(LOST, (allow(STAFF), deny(STAFF), allow(EVERYONE)))
+    denied_first = Descriptor(LOST, (deny(STAFF), allow(STAFF), allow(EVERYONE)))
+    for descriptor, reads in ((granted_first, True), (denied_first, False)):
+        lists = compile_descriptor(descriptor, Meaning("nas1", "nt", "note"))
+        assert readable(lists, possibly_staff) is walk(descriptor, possibly_staff, GENERIC_READ) is reads
+
+
 def layer(*entries: Entry) -> AccessList:
     return compile_entries(entries, Meaning("host", "nfs4", "note"), 1, raw=repr(entries).encode())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 from support.posix_acls import GROUP_OBJ, MASK, NO_ID, OTHER, OWNER, USER, acl_bytes
 
 from acl.directories.nss import NssDirectory
+from acl.directory import make_directory
 from acl.evaluate import readable
 from acl.model import AccessList
 from acl.mounts import Mount, mount_of, parse_mountinfo
@@ -21,6 +22,7 @@ from acl.source import make_source
 from acl.sources.posix import PosixSource, has_no_acls, overlay_layers, server_identity, why_not_enforced
 from acl.token import Token
 from notewarden.errors import ConfigError, ShareUnavailable
+from notewarden.settings import Settings
 from notewarden.settings_sections import ShareSettings
 
 OTHERS_UID = 54_321
@@ -281,6 +283,23 @@ def test_sources_and_directories_are_made_from_the_configuration(tree: Path) -> 
     )
     with pytest.raises(ConfigError, match="smb"):
         make_source(smb, NssDirectory())
+
+
+def test_the_directory_is_the_configured_one(
+    tmp_path: Path, settings_factory: Callable[..., Settings]
+) -> None:
+    assert isinstance(make_directory(settings_factory()), NssDirectory)
+    file = tmp_path / "people.toml"
+    file.write_text("[users.ann]")
+    file.chmod(0o600)
+    directory = make_directory(settings_factory(directory={"source": "file", "file": str(file)}))
+    assert directory.user("ann").name == "ann"
+    inside = tmp_path / "notes" / "people.toml"
+    file.rename(inside)
+    with pytest.raises(ConfigError, match="inside the share"):
+        make_directory(settings_factory(directory={"source": "file", "file": str(inside)}))
+    with pytest.raises(ConfigError, match="ldap"):
+        make_directory(settings_factory(directory={"source": "ldap"}))
 
 
 def test_ctime_tells_on_a_local_disk(tree: Path) -> None:
