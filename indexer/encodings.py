@@ -28,13 +28,14 @@ _CONTROL = re.compile("[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
 _CONTROL_BYTE = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")
 _HIGH_BYTE = re.compile(rb"[\x80-\xff]")
 _LETTER_BYTE = re.compile(rb"[A-Za-z\x80-\xff]")
-_BAD_BYTE = re.compile("[\udc80-\udcff]")
+_BAD_BYTES = re.compile("[\udc80-\udcff]+")
 _BEYOND_ASCII = re.compile("[\x80-\ud7ff\ue000-\U0010ffff]")
 _STATELESS = re.compile(r"cp\d+|iso8859_\d+|koi8_[rtu]|mac_\w+|gb\w+|big5\w*|euc_\w+|shift_jis\w*|johab")
 _NEVER_IN_UTF16 = re.compile("[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f\ud800-\uf8ff\ufff0-\uffff]")
 _ASCII = re.compile("[\t\n\r -~]")
 _SAMPLE = 1 << 16
 _FEW_CONTROLS = 8
+_ENOUGH_TO_DETECT = 16  # high bytes; on less the detector only guesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ def _has_many_controls(raw: bytes) -> bool:
 
 
 def _plain(found: Guess) -> int:
-    """Return how many spaces, line ends and ASCII letters a reading has: with bytes swapped there are next to none."""
+    """Return how many ASCII characters a reading has: with its bytes swapped there are next to none."""
     return len(_ASCII.findall(found.text[:_SAMPLE]))
 
 
@@ -164,14 +165,14 @@ def _damaged_utf8(raw: bytes) -> Guess | None:
     if _has_many_controls(raw):
         raise NoteSkipped("binary: the file holds bytes that no text has")
     text = raw.decode("utf-8", "surrogateescape")
-    bad = len(_BAD_BYTE.findall(text))
-    return Guess(text, "utf-8") if len(_BEYOND_ASCII.findall(text)) > bad else None
+    sound = len(_BEYOND_ASCII.findall(text))
+    return Guess(text, "utf-8") if sound and sound >= len(_BAD_BYTES.findall(text)) else None
 
 
 def _single_byte(raw: bytes) -> Guess:
     """Western European text has few letters beyond ASCII; where most are, ask the detector."""
     high = len(_HIGH_BYTE.findall(raw))
-    if high * 10 > 4 * len(_LETTER_BYTE.findall(raw)):
+    if high >= _ENOUGH_TO_DETECT and high * 10 > 4 * len(_LETTER_BYTE.findall(raw)):
         other = _detected(raw)
         if other is not None:
             return other

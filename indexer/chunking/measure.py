@@ -91,6 +91,6 @@ def _token_starts(text: str) -> array[int]:
     while at < len(text):
         found = _BREAK.search(text, at + _SEGMENT, at + 2 * _SEGMENT)
         end = found.end() if found else at + 2 * _SEGMENT  # a word beyond any budget: a token more or less
-        starts.extend(at + start for start, _ in token_spans(text[at:end]))
+        starts.extend(array("I", [at + start for start, _ in token_spans(text[at:end])]))
         at = end
     return starts

@@ -64,10 +64,10 @@ class Splitter:
     def split(self, section: Section) -> list[Piece]:
         """Return the pieces of `section`: its heading is never left without the text that follows it."""
         self._start = self._end = section.start
-        if self._measure.fits(section.start, section.body, self._budget):
-            self._keep = section.body
         for span in self._outline.spans(section.blocks, section.start, section.end):
             self._add(span)
+            if span.kind == "heading" and self._start == section.start:
+                self._keep = self._end
         self._end = section.end
         if self._end > self._start:
             self._flush()
