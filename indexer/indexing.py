@@ -127,7 +127,7 @@ class Indexing:
         self._tell(len(batch), total)
 
     def _after_failure(self, batch: list[Prepared], total: int, error: EmbeddingFailed) -> None:
-        """Try a failed batch note by note: one poison note costs no other. A refusal ends this run's tries."""
+        """Try a failed batch note by note: one poison note costs no other. A refusal ends the run's tries."""
         if len(batch) > 1:
             for one in batch:
                 self._finish([one], total)
