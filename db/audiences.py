@@ -77,6 +77,10 @@ class AudienceStore:
         """Count the chunks of these audiences anew."""
         self._conn.execute(_SQL["resize"], {"audience_ids": sorted(set(audience_ids))})
 
+    def forget(self) -> None:
+        """Drop the ids learnt so far, as after a transaction that was rolled back."""
+        self._ids.clear()
+
     def drop_empty(self) -> None:
         """Delete audiences without notes: a share or folder exists for askers only through its notes."""
         self._ids.clear()

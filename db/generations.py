@@ -49,6 +49,8 @@ def all_ids(conn: Connection[Any]) -> list[int]:
 def switch(conn: Connection[Any], generation_id: int) -> None:
     """Let `generation_id` serve and drop what served before, in one transaction."""
     with conn.transaction():
+        # A note that the new one lacks (refused, parked, its share not polled) is made anew when it can be.
+        conn.execute(_SQL["outdate_lacking"], {"generation_id": generation_id})
         for old in all_ids(conn):
             if old != generation_id:
                 conn.execute(_SQL["retire"], {"generation_id": old})

@@ -303,9 +303,10 @@ class NoteStore:
             rows = self._conn.execute(_SQL["add_terms"], {"words": missing}).fetchall()
             self._terms.update(dict(rows))
 
-    def forget_terms(self) -> None:
-        """Drop the cache of term ids, as after a rolled-back save."""
+    def forget(self) -> None:
+        """Drop what was learnt of ids, as after a rolled-back save: they may never have come to be."""
         self._terms.clear()
+        self._audiences.forget()
 
 
 def _state_columns(state: FileState) -> dict[str, Any]:

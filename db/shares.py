@@ -78,6 +78,13 @@ def unavailable(conn: Connection[Any], share_id: int, reason: str) -> None:
     conn.execute(_SQL["unavailable"], {"share_id": share_id, "reason": reason})
 
 
+def held(conn: Connection[Any], share_id: int) -> int:
+    """Return how many notes of the share are proved gone while their rows still stand."""
+    row = conn.execute(_SQL["held"], {"share_id": share_id}).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def overview(conn: Connection[Any], names: Sequence[str]) -> list[dict[str, Any]]:
     """Return what `status` shows of each share, sorted by name."""
     with conn.cursor(row_factory=dict_row) as cursor:

@@ -168,7 +168,7 @@ class Indexing:
         try:
             self._stores.notes.save(self._run.generation_id, note)
         except DatabaseFault as error:
-            self._stores.notes.forget_terms()
+            self._stores.notes.forget()
             self._trouble(job, "pending", str(error), read=one.read, permanent=True)
         else:
             self._count(job, one.read)
@@ -176,9 +176,7 @@ class Indexing:
     def _count(self, job: Job, read: ReadNote) -> None:
         if job.note is None:
             self._report.added += 1
-        elif job.as_move:
-            self._report.moved += 1
-        elif read.state.content_hash != job.note.content_hash:
+        elif not job.as_move and read.state.content_hash != job.note.content_hash:
             self._report.changed += 1
 
     def _skip(self, job: Job, error: NoteSkipped) -> None:

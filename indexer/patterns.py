@@ -36,8 +36,8 @@ class Patterns:
         self._suffix = _plain_suffix(include)
         self._include = _any_of(include)
         self._exclude = _any_of(exclude) if exclude else None
-        self._junk_folder = re.compile("|".join(_JUNK_FOLDERS), re.IGNORECASE)
-        self._junk_note = re.compile("|".join(_JUNK_NOTES), re.IGNORECASE)
+        self._junk_folder = re.compile("|".join(_JUNK_FOLDERS), re.IGNORECASE | re.DOTALL)
+        self._junk_note = re.compile("|".join(_JUNK_NOTES), re.IGNORECASE | re.DOTALL)
 
     def takes_folder(self, path: str, name: str) -> bool:
         """Tell whether a folder is walked."""

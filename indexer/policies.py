@@ -25,32 +25,31 @@ class Policies:
     def __init__(self, audiences: AudienceStore) -> None:
         self._audiences = audiences
 
-    def apply(self, wanted: Iterable[Wanted]) -> int:
-        """Apply the sweep's verdicts and return how many notes changed their readers.
+    def apply(self, wanted: Iterable[Wanted]) -> set[int]:
+        """Apply the sweep's verdicts and return the ids of the notes that changed their readers or folder.
 
         Must run inside a transaction. A row is edited in place only when every member was read and agrees;
         otherwise those that differ are moved out, and a note that nobody asked for here stays as it was.
+        All edits come first: a note moved into a row that is edited afterwards would be edited along.
         """
         audiences = self._audiences.all()
         by_audience: dict[int, list[Wanted]] = defaultdict(list)
         for one in wanted:
             by_audience[one.note.audience_id].append(one)
-        return sum(
-            self._settle(audiences[audience_id], members) for audience_id, members in by_audience.items()
-        )
+        differing = {audiences[key]: _differing(audiences[key], ones) for key, ones in by_audience.items()}
+        moving = [one for one, members in differing.items() if members and not self._edited(one, members)]
+        for audience in moving:
+            self._move(audience, differing[audience])
+        return {one.note.note_id for ones in differing.values() for one in ones}
 
-    def _settle(self, audience: Audience, members: list[Wanted]) -> int:
-        right = (audience.folder, audience.acl_ids)
-        differing = [one for one in members if (one.folder, one.acl_ids) != right]
-        if not differing:
-            return 0
+    def _edited(self, audience: Audience, differing: list[Wanted]) -> bool:
+        """Edit the row in place if all its members agree on other lists in the same folder."""
         targets = {(one.folder, one.acl_ids) for one in differing}
         folder, acl_ids = next(iter(targets))
-        if len(differing) == audience.notes and len(targets) == 1 and folder == audience.folder:
-            self._audiences.edit(audience.audience_id, acl_ids)
-        else:
-            self._move(audience, differing)
-        return len(differing)
+        if len(differing) != audience.notes or len(targets) > 1 or folder != audience.folder:
+            return False
+        self._audiences.edit(audience.audience_id, acl_ids)
+        return True
 
     def _move(self, audience: Audience, differing: list[Wanted]) -> None:
         groups: dict[tuple[bytes, tuple[int, ...]], list[int]] = defaultdict(list)
@@ -58,3 +57,8 @@ class Policies:
             groups[(one.folder, one.acl_ids)].append(one.note.note_id)
         for (folder, acl_ids), note_ids in groups.items():
             self._audiences.move(note_ids, self._audiences.id_for(folder, acl_ids), [audience.audience_id])
+
+
+def _differing(audience: Audience, members: list[Wanted]) -> list[Wanted]:
+    right = (audience.folder, audience.acl_ids)
+    return [one for one in members if (one.folder, one.acl_ids) != right]

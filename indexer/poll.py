@@ -82,10 +82,11 @@ class SharePoll:
         policy, recorded = _fingerprint(self._settings.acl), poll.row.identity or {}
         identity = Identity(poll.opened.files, self._settings.path, recorded.get("root"))
         seen = identity.check(poll.opened.root, poll.known.values())
-        survey = self._survey(poll, trust_hints=recorded.get("policy") == policy and not self._run.full)
-        found = Sweep(poll.stores, poll.opened, self._run.directory).run(survey)
+        survey = self._survey(poll, trust_hints=recorded.get("policy") == policy)
+        found = Sweep(poll.stores, poll.opened, self._run.directory, full=self._run.full).run(survey)
         identity.still(poll.opened.root)
         self._apply(poll, survey, found)
+        self.report.unread = found.unread
         if not found.unread:
             shares.swept(conn, share_id, poll.started)
         self._index(poll, survey, found)
@@ -133,19 +134,19 @@ class SharePoll:
             stores.lists.refresh_principals()
             shares.set_lists(stores.conn, stores.share_id, stores.lists.ids(poll.opened.source.share_lists()))
             self._forget_old_trouble(poll, survey)
+            Applier(stores, self._run.settings.deletes, self.report).apply(found, len(poll.known))
             for failure in survey.failures:
                 ledger.record(stores.conn, stores.share_id, failure.folder, ("unreadable", failure.reason))
             for path, reason in survey.odd:
                 ledger.record(stores.conn, stores.share_id, path, ("skipped", reason))
-            Applier(stores, self._run.settings.deletes, self.report).apply(found, len(poll.known))
         self.report.hashed = len(found.hashed)
 
     def _forget_old_trouble(self, poll: _Poll, survey: Survey) -> None:
         if not poll.troubles:
             return
-        standing = {path for path, _ in survey.fresh} | set(survey.idle)
-        standing |= {note.path for note in survey.suspects} | {note.path for note in survey.unseen}
-        ended = [path for path in poll.troubles if path not in standing and path not in dict(survey.odd)]
+        standing = {path for path, _ in [*survey.fresh, *survey.odd]} | set(survey.idle)
+        standing |= {note.path for note in [*survey.suspects, *survey.unseen]}
+        ended = [path for path in poll.troubles if path not in standing and not survey.hides(path)]
         ledger.clear(poll.stores.conn, poll.stores.share_id, ended)
 
     def _index(self, poll: _Poll, survey: Survey, found: Verdicts) -> None:
@@ -153,6 +154,7 @@ class SharePoll:
         jobs = sorted(found.jobs + self._for_new_generation(poll, survey, found), key=lambda job: job.path)
         work = Indexing(self._run, self._settings, poll.opened, poll.stores, self.report)
         work.work(jobs, guards)
+        poll.stores.audiences.drop_empty()
         self.report.hashed = len(found.hashed | work.hashed)
 
     def _for_new_generation(self, poll: _Poll, survey: Survey, found: Verdicts) -> list[Job]:
@@ -163,7 +165,12 @@ class SharePoll:
         asked = {job.note.note_id for job in found.jobs if job.note is not None}
         there = [note for notes in survey.unchanged.values() for note in notes]
         there += [note for note, _, _ in found.verified]
-        return [Job(note.path, note) for note in there if note.note_id in lacking - asked]
+        wanted = lacking - asked
+        return [
+            Job(note.path, note)
+            for note in there
+            if note.note_id in wanted and note.path not in survey.settled
+        ]
 
     def _count_standing(self, share_id: int) -> None:
         states = [trouble.state for trouble in ledger.of_share(self._run.conn, share_id).values()]
@@ -171,6 +178,7 @@ class SharePoll:
         self.report.parked = states.count("parked")
         self.report.unreadable = states.count("unreadable")
         self.report.skipped = states.count("skipped")
+        self.report.held = shares.held(self._run.conn, share_id)
 
 
 def _fingerprint(acl: ShareAclSettings) -> str:

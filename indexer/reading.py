@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from acl.model import AccessList
 from acl.source import Source
-from db.notes import FileState
-from indexer.files import Files, opened_note
+from db.notes import FileState, Known
+from indexer.files import Files, opened_folder, opened_note
 from indexer.hint import Clock, hint_of
 from notewarden.errors import NoteChanged, NoteSkipped, NoteUnreadable
 
@@ -41,10 +43,10 @@ class NoteMoving(NoteChanged):
 class NoteTooLarge(NoteSkipped):
     """The note is larger than the share's max_bytes."""
 
-    def __init__(self, reason: str, lists: tuple[AccessList, ...]) -> None:
-        """`lists` guard it all the same."""
+    def __init__(self, reason: str, hint: bytes | None) -> None:
+        """`hint` is that of the version, None if not to be trusted."""
         super().__init__(reason)
-        self.lists = lists
+        self.hint = hint
 
 
 class NoteGone(NoteUnreadable):
@@ -70,6 +72,31 @@ class NoteReader:
                 return self._settled(fd, path)
         except OSError as error:
             raise _trouble(error) from error
+
+    def unchanged(self, root: int, folder: bytes, notes: Sequence[Known]) -> set[int]:
+        """Hash the notes of one folder; return the ids of those that still hold the indexed text.
+
+        Their hint is compared on the open file, so what it says of the lists holds for this very file.
+        """
+        try:
+            with opened_folder(self._files, root, folder) as parent:
+                return {note.note_id for note in notes if self._is_same(parent, note)}
+        except OSError:
+            return set()
+
+    def _is_same(self, parent: int, note: Known) -> bool:
+        files = self._files
+        try:
+            fd = files.open_note(parent, note.path.rpartition(b"/")[2])
+        except OSError:
+            return False
+        try:
+            raw = files.read(fd, self._max_bytes + 1)
+            return hashlib.sha256(raw).digest() == note.content_hash and hint_of(files.stat(fd)) == note.hint
+        except OSError:
+            return False
+        finally:
+            os.close(fd)
 
     def lists(self, root: int, path: bytes) -> tuple[AccessList, ...]:
         """Read only the note's own lists. Raises NoteGone, NoteUnreadable."""
@@ -104,7 +131,8 @@ class NoteReader:
         before = self._files.stat(fd)
         lists = self._source.note_lists(fd, path)
         if before.st_size > self._max_bytes:
-            raise NoteTooLarge(f"larger than max_bytes ({before.st_size} > {self._max_bytes} bytes)", lists)
+            hint = hint_of(before) if self._clock.trusts(before, now_ns) else None
+            raise NoteTooLarge(f"larger than max_bytes ({before.st_size} > {self._max_bytes} bytes)", hint)
         raw = self._files.read(fd, self._max_bytes + 1)
         agree = _keys(self._source.note_lists(fd, path)) == _keys(lists)
         same = hint_of(self._files.stat(fd)) == hint_of(before) and len(raw) == before.st_size

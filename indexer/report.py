@@ -24,6 +24,7 @@ class ShareReport:
     parked: int = 0
     pending: int = 0
     skipped: int = 0
+    unread: int = field(default=0, repr=False)  # notes of which nothing could be learnt
     reason: str = field(default="", repr=False)
 
     @property
@@ -53,6 +54,6 @@ class SyncReport:
         """Return the report as the contract writes it."""
         made = asdict(self)
         for share in made["shares"]:
-            del share["reason"]
+            del share["reason"], share["unread"]
         made["seconds"] = round(self.seconds, 3)
         return made

@@ -20,7 +20,8 @@ class Survey:
     """Each indexed note is in one of the lists from unchanged to unseen, each new file in fresh or idle.
 
     `absent` were not listed though the nearest folder that still stands listed well; `shut` lie under a
-    folder that refused us, `unseen` under one that failed; `idle` are files in trouble that did not change.
+    folder that refused us, `unseen` under one that failed; `idle` are files in trouble that did not change,
+    `settled` those of them that are suspects: their rights are read again, their text is not tried again.
     """
 
     seen: int = 0
@@ -30,11 +31,16 @@ class Survey:
     suspects: list[Known] = field(default_factory=list)
     fresh: list[Fresh] = field(default_factory=list)
     idle: list[bytes] = field(default_factory=list)
+    settled: set[bytes] = field(default_factory=set)
     absent: list[Known] = field(default_factory=list)
     shut: list[Known] = field(default_factory=list)
     unseen: list[Known] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     odd: list[tuple[bytes, str]] = field(default_factory=list)
+
+    def hides(self, path: bytes) -> bool:
+        """Tell whether a folder that failed to list is at or above `path`, so that nothing is known of it."""
+        return bool(self.failures) and _nearest(path, {one.folder: one for one in self.failures}) is not None
 
 
 class Surveyor:
@@ -83,15 +89,22 @@ class Surveyor:
                 unchanged.append(note)
             else:
                 survey.suspects.append(note)
+                if self._is_settled(path, info):
+                    survey.settled.add(path)
         survey.unchanged[listing.folder] = unchanged
 
     def _add_fresh(self, survey: Survey, path: bytes, info: os.stat_result) -> None:
-        trouble = self._troubles.get(path)
-        settled = trouble is not None and trouble.state in ("skipped", "parked") and trouble.hint is not None
-        if trouble is not None and settled and trouble.hint == hint_of(info):
+        if self._is_settled(path, info):
             survey.idle.append(path)
         else:
             survey.fresh.append((path, info))
+
+    def _is_settled(self, path: bytes, info: os.stat_result) -> bool:
+        """Whether this very version failed for good before."""
+        trouble = self._troubles.get(path)
+        if trouble is None or trouble.state not in ("skipped", "parked"):
+            return False
+        return trouble.hint is not None and trouble.hint == hint_of(info)
 
     def _missing(self, survey: Survey) -> None:
         failed = {failure.folder: failure for failure in survey.failures}

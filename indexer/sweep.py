@@ -55,7 +55,8 @@ class Verdicts:
     unread: int = 0
     gone: list[Known] = field(default_factory=list)
     emptied: list[Known] = field(default_factory=list)
-    trouble: list[tuple[bytes, State, str]] = field(default_factory=list)
+    back: list[int] = field(default_factory=list)
+    trouble: list[tuple[bytes, State, str, bytes | None]] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
     hashed: set[bytes] = field(default_factory=set)
 
@@ -91,7 +92,9 @@ class Stores:
 class Sweep:
     """Reads and decides for one share; `root` is its open folder."""
 
-    def __init__(self, stores: Stores, share: OpenShare, directory: Directory) -> None:
+    def __init__(self, stores: Stores, share: OpenShare, directory: Directory, *, full: bool = False) -> None:
+        """`full`: hash the notes too whose size and times say that nothing changed."""
+        self._full = full
         self._stores = stores
         self._share = share
         self._source = share.source
@@ -99,11 +102,13 @@ class Sweep:
         self._root = share.root
         self._directory = directory
         self._closed = (stores.lists.closed(),)
+        self._settled: set[bytes] = set()
         self.found = Verdicts()
 
     def run(self, survey: Survey) -> Verdicts:
         """Decide for every indexed note of the survey; unseen ones are left as they are."""
         self.found.unread = len(survey.unseen)
+        self._settled = survey.settled
         guards = {folder: self._stores.lists.ids(lists) for folder, lists in survey.guards.items()}
         for folder, notes in survey.unchanged.items():
             self._unchanged(folder, guards[folder], notes)
@@ -115,6 +120,8 @@ class Sweep:
         return self.found
 
     def _unchanged(self, folder: bytes, parents: tuple[int, ...], notes: list[Known]) -> None:
+        if self._full and notes:
+            notes = self._verified_by_hash(folder, parents, notes)
         declared = self._by_folder(folder) if notes and self._source.by_folder else None
         reread = not (self._source.by_folder or self._source.ctime_tells)
         targets: dict[tuple[int, ...], tuple[int, ...]] = {}
@@ -132,6 +139,15 @@ class Sweep:
     def _by_folder(self, folder: bytes) -> tuple[int, ...]:
         prefix = folder + b"/" if folder else b""
         return self._stores.lists.ids(self._source.note_lists(-1, prefix + b"note"))
+
+    def _verified_by_hash(self, folder: bytes, parents: tuple[int, ...], notes: list[Known]) -> list[Known]:
+        """Return those whose text is what is indexed; the others are read again with their lists."""
+        same = self._reader.unchanged(self._root, folder, notes)
+        self.found.hashed.update(note.path for note in notes if note.note_id in same)
+        for note in notes:
+            if note.note_id not in same:
+                self._suspect(note, parents)
+        return [note for note in notes if note.note_id in same]
 
     def _relist(self, note: Known, declared: tuple[int, ...]) -> tuple[int, ...]:
         own = self._held_narrow(note, declared)
@@ -155,6 +171,8 @@ class Sweep:
             self._want(note, folder, self._after_failure(note, parents, error))
             return
         self.found.hashed.add(note.path)
+        if note.absent:
+            self.found.back.append(note.note_id)
         self._judge_read(note, read, parents)
 
     def _judge_read(self, note: Known, read: ReadNote, parents: tuple[int, ...]) -> None:
@@ -163,23 +181,24 @@ class Sweep:
         if read.state.content_hash == note.content_hash:
             self.found.verified.append((note, read.state, live))
             self._want(note, folder, {*parents, *live})
-            if note.stale:
-                self.found.jobs.append(Job(note.path, note))
+            again = note.stale
         else:
             # The old text goes on serving only those who pass its own policy and the live one.
             self._want(note, folder, {*parents, *note.own_acl_ids, *live})
+            again = True
+        if again and note.path not in self._settled:
             self.found.jobs.append(Job(note.path, note))
 
     def _after_failure(self, note: Known, parents: tuple[int, ...], error: NoteError) -> Iterable[int]:
         if isinstance(error, NoteTooLarge):
             self.found.emptied.append(note)
-            self.found.trouble.append((note.path, "skipped", error.reason))
+            self.found.trouble.append((note.path, "skipped", error.reason, error.hint))
         elif isinstance(error, NoteMoving):
-            self.found.trouble.append((note.path, "pending", error.reason))
+            self.found.trouble.append((note.path, "pending", error.reason, None))
             if error.lists is not None:
                 return {*parents, *note.own_acl_ids, *self._own(note, error.lists)}
         elif not isinstance(error, NoteGone):
-            self.found.trouble.append((note.path, "unreadable", error.reason))
+            self.found.trouble.append((note.path, "unreadable", error.reason, None))
         return self._closed
 
     def _own(self, note: Known, lists: tuple[AccessList, ...]) -> tuple[int, ...]:
@@ -297,8 +316,9 @@ class Applier:
         for note, path in found.renamed:
             notes.rename(note.note_id, path)
         changed = Policies(self._stores.audiences).apply(found.wanted)
-        moved = {note.note_id for note, _ in found.renamed} | {note.note_id for note in found.gone}
-        self._report.acl_changed += max(changed - len(moved), 0)
+        elsewhere = {note.note_id for note, _ in found.renamed} | {note.note_id for note in found.gone}
+        self._report.acl_changed += len(changed - elsewhere)
+        self._report.moved += len(found.renamed)
         for note, state, own in found.verified:
             notes.verified(note.note_id, state, own)
         for own, note_ids in found.relisted.items():
@@ -306,6 +326,7 @@ class Applier:
         for note, kept in found.narrowed:
             notes.keep_narrow(note.note_id, kept)
         notes.release_narrow(found.released)
+        notes.found(found.back)
         self._stores.narrow = notes.narrowed()
         self._forget_text(found.emptied)
         self._delete(found.gone, in_share)
@@ -324,11 +345,12 @@ class Applier:
         if verdict.delete:
             self._stores.notes.delete(verdict.delete)
         self._report.deleted += len(verdict.delete)
-        self._report.held = len(verdict.hold)
 
     def _note_trouble(self, found: Verdicts) -> None:
         conn, share_id = self._stores.conn, self._stores.share_id
-        quiet = [note.path for note, _, _ in found.verified] + [note.path for note in found.gone]
+        waiting = {job.path for job in found.jobs}  # their attempts go on being counted
+        quiet = [note.path for note, _, _ in found.verified if note.path not in waiting]
+        quiet += [note.path for note in found.gone]
         ledger.clear(conn, share_id, quiet)
-        for path, state, reason in found.trouble:
-            ledger.record(conn, share_id, path, (state, reason))
+        for path, state, reason, hint in found.trouble:
+            ledger.record(conn, share_id, path, (state, reason), hint)

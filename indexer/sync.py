@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from acl.directory import Directory, make_directory
 from acl.source import Source, make_source
@@ -70,10 +71,11 @@ class Indexer:
 
     def _check_sources(self) -> None:
         for share in self.settings.shares:
-            if share.name not in self._sources and share.path.is_dir():
+            if not _stands(share.path):
+                continue
+            if share.name not in self._sources:
                 self._sources[share.name] = make_source(share, self.directory)
-            if share.name in self._sources and share.path.is_dir():
-                self._sources[share.name].check()
+            self._sources[share.name].check()
 
     def _run(self, conn: Connection, options: Options) -> SyncReport:
         began = time.monotonic()
@@ -112,10 +114,18 @@ class Indexer:
                 run, share, self._sources.get(share.name), accept_emptied=options.emptied == share.name
             )
             run.report.shares.append(poll.run())
-        waiting = any(share.pending or share.status != "ok" for share in run.report.shares)
+        # A note that could not be seen has no rows in the new generation: it must not lose those it has.
+        waiting = any(one.pending or one.unread or one.status != "ok" for one in run.report.shares)
         if not run.serving and not waiting and not run.stopped():
             generations.switch(run.conn, run.generation_id)
         ListStore(run.conn, self.directory).drop_unused()
+
+
+def _stands(root: Path) -> bool:
+    try:
+        return root.is_dir()
+    except OSError:  # a mount whose server is gone; the poll says so of this share alone
+        return False
 
 
 @contextmanager

@@ -18,6 +18,10 @@ update nw.generation set state = 'retired' where generation_id = %(generation_id
 -- name: serve
 update nw.generation set state = 'serving' where generation_id = %(generation_id)s
 
+-- name: outdate_lacking
+update nw.note n set stale = true where n.size > 0 and not n.stale
+   and not exists (select from nw.note_chunk c where c.note_id = n.note_id and c.generation_id = %(generation_id)s)
+
 -- name: drop_chunks
 delete from nw.note_chunk where generation_id = %(generation_id)s
 

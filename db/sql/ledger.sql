@@ -2,7 +2,7 @@
 insert into nw.ledger (share_id, path, state, reason, hint) values (%(share_id)s, %(path)s, %(state)s, %(reason)s, %(hint)s)
 on conflict (share_id, path) do update
   set state = excluded.state, reason = excluded.reason, hint = excluded.hint,
-      attempts = nw.ledger.attempts + 1,
+      attempts = case when nw.ledger.hint <> excluded.hint then 1 else nw.ledger.attempts + 1 end,  -- another version
       since = case when nw.ledger.state = excluded.state then nw.ledger.since else now() end
 returning attempts
 

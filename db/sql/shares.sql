@@ -25,6 +25,9 @@ update nw.share set embedded_at = clock_timestamp() where share_id = %(share_id)
 -- name: unavailable
 update nw.share set available = false, reason = %(reason)s where share_id = %(share_id)s
 
+-- name: held
+select count(*) from nw.note where share_id = %(share_id)s and hidden
+
 -- name: clock
 select clock_timestamp()
 
