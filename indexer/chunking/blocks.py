@@ -19,7 +19,6 @@ from markdown_it.token import Token
 _PARSED_DEPTH = 48  # block levels (a list takes two); deeper lines are taken as they are
 _QUOTE_WINDOW = 8  # lines
 _IN_QUOTE = "inside a quote"
-_NO_PARAGRAPH = ("#", "```", "~~~", "<!--")
 _KEPT_DEPTH = 12  # block levels that splitting can make use of
 
 
@@ -144,14 +143,24 @@ def _quote(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _inner_quote(state: StateBlock, start: int, end: int) -> bool:
-    """Take the line, and the lazy lines (marked by a negative indent) that go on with its paragraph."""
+    """Take the line, and the lazy lines (marked by a negative indent) that go on with its paragraph.
+
+    Whether it ends in a paragraph is told from the line alone.
+    """
     line = start + 1
-    shown = state.src[state.bMarks[start] : state.eMarks[start]].lstrip("> \t")
-    if shown and not shown.startswith(_NO_PARAGRAPH):
-        while line < end and state.sCount[line] < 0:
-            line += 1
+    if line < end and state.sCount[line] < 0:
+        shown = state.src[state.bMarks[start] : state.eMarks[start]].lstrip("> \t")
+        if _ends_in_paragraph(parse_blocks(shown).blocks):
+            while line < end and state.sCount[line] < 0:
+                line += 1
     state.line = line
     return True
+
+
+def _ends_in_paragraph(blocks: list[Block]) -> bool:
+    while blocks and blocks[-1].children:
+        blocks = blocks[-1].children
+    return bool(blocks) and blocks[-1].kind == "paragraph"
 
 
 def _tree(tokens: list[Token]) -> list[Block]:

@@ -56,6 +56,6 @@ def _line_ends(raw: bytes, encoding: str) -> int:
 def _decoded(raw: bytes, encoding: str) -> str:
     """Decode as Python does; the odd byte of a UTF-16 file that was cut off is one unreadable character."""
     if not encoding.startswith(("utf-16", "utf-32")):
-        return raw.decode(encoding, "surrogateescape")
+        return raw.decode("utf-8" if encoding == "utf-8-sig" else encoding, "surrogateescape")
     odd = len(raw) % 2
     return raw[: len(raw) - odd].decode(encoding, "surrogatepass") + "\ufffd" * odd
