@@ -1,0 +1,86 @@
+"""`notewarden confirm-deletes`: an admin says that notes which are gone were really deleted."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from acl.directory import Directory
+from db import audit, ledger, shares
+from db.audiences import AudienceStore
+from db.notes import Known, NoteStore
+from db.pool import Connection, Database
+from indexer.files import Files
+from indexer.identity import Identity, is_gone, opened_share
+from indexer.patterns import Patterns
+from indexer.setup import actor_of
+from indexer.sync import sole_indexer
+from notewarden.errors import ShareUnavailable
+from notewarden.settings_sections import ShareSettings
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """How many notes of a share went, and how many held ones are there again."""
+
+    share: str
+    deleted: int
+    returned: int
+
+
+class Confirmation:
+    """Deletes held notes at once, each after one more look."""
+
+    def __init__(self, database: Database, directory: Directory, files: Files | None = None) -> None:
+        self._database = database
+        self._directory = directory
+        self._files = files or Files()
+
+    def confirm(self, share: ShareSettings, *, emptied: bool = False) -> Confirmed:
+        """Delete what is held of `share`; with `emptied` all its notes, if its root is empty and itself.
+
+        Raises ShareUnavailable, IndexerBusy, DatabaseUnavailable; then nothing was deleted.
+        """
+        with self._database.owner() as conn, sole_indexer(conn):
+            row = shares.declare(conn, share.name, str(share.path), share.link, share.acl.max_age)
+            store = NoteStore(conn, row.share_id, AudienceStore(conn, row.share_id))
+            known = store.known()
+            held = {path: note_id for note_id, path, _ in store.held()}
+            if not held and not (emptied and known):
+                return Confirmed(share.name, 0, 0)
+            with opened_share(self._files, share.path) as root:
+                identity = Identity(self._files, share.path, (row.identity or {}).get("root"))
+                identity.check(root, known.values())
+                asked = held
+                if not self._files.scan(root):
+                    asked = self._all_of(share, known, emptied=emptied)
+                gone = {path: asked[path] for path in asked if self._gone(share, root, path)}
+                self._record(conn, share, len(gone), emptied=emptied)
+                identity.still(root)
+                _delete(conn, row.share_id, store, gone)
+        return Confirmed(share.name, len(gone), len(asked) - len(gone))
+
+    def _all_of(self, share: ShareSettings, known: dict[bytes, Known], *, emptied: bool) -> dict[bytes, int]:
+        if emptied:
+            return {path: note.note_id for path, note in known.items()}
+        raise ShareUnavailable(
+            f"The folder of share {share.name!r} is empty; check the mount, or run `notewarden "
+            f"confirm-deletes --share {share.name} --emptied` if it was really emptied. Nothing was deleted."
+        )
+
+    def _gone(self, share: ShareSettings, root: int, path: bytes) -> bool:
+        """A name that the share's patterns no longer take is gone from the share too."""
+        taken = Patterns(share.include, share.exclude).takes_path(os.fsdecode(path))
+        return not taken or is_gone(self._files, root, path)
+
+    def _record(self, conn: Connection, share: ShareSettings, count: int, *, emptied: bool) -> None:
+        actor = actor_of(self._directory)
+        detail = {"notes": count, "emptied": emptied}
+        audit.add(conn, audit.Act(actor, actor, "confirm-deletes", share.name, detail))
+
+
+def _delete(conn: Connection, share_id: int, store: NoteStore, gone: dict[bytes, int]) -> None:
+    with conn.transaction():
+        store.delete(list(gone.values()))
+        ledger.clear(conn, share_id, list(gone))
+        AudienceStore(conn, share_id).drop_empty()

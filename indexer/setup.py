@@ -1,0 +1,89 @@
+"""What every admin command starts from: settings, logging, the index, and who runs it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from acl.directory import Directory, make_directory
+from acl.sid import HOST, Sid, unix_user
+from acl.source import make_source
+from indexer.output import say
+from indexer.sync import IndexerBusy
+from notewarden.embedding.base import Embedder
+from notewarden.embedding.factory import make_embedder
+from notewarden.errors import AskerUnknown
+from notewarden.log import configure_logging
+from notewarden.settings import Settings, find_config, load_settings
+from notewarden.settings_sections import LogSettings
+
+DEBUG = "NOTEWARDEN_DEBUG"
+_PATIENCE_S = 60.0
+_PAUSE_S = 0.5
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """What a run of the indexer needs besides the database, already checked against the configuration."""
+
+    directory: Directory
+    embedder: Embedder
+
+
+def quiet_logging(settings: LogSettings | None = None) -> None:
+    """Log only errors: a command says itself what it did, the daemon's log is for what nobody watches."""
+    given = settings or LogSettings()
+    level = given.level if given.level == "debug" or os.environ.get(DEBUG) else "error"
+    configure_logging(given.model_copy(update={"level": level}))
+
+
+def settings_of(config: Path | None) -> Settings:
+    """Return the configuration that this command works by. Raises ConfigError."""
+    settings = load_settings(find_config(config))
+    quiet_logging(settings.log)
+    return settings
+
+
+def equip(settings: Settings) -> Equipment:
+    """Check everything that makes a run impossible, before the database is touched.
+
+    Raises ConfigError, also for a share whose file system shows no real modes, and DirectoryUnreachable.
+    """
+    directory = make_directory(settings)
+    for share in settings.shares:
+        if share.path.is_dir():
+            make_source(share, directory).check()
+    return Equipment(directory, make_embedder(settings.embedding))
+
+
+def patiently(work: Callable[[], T], patience_s: float = _PATIENCE_S) -> T:
+    """Do `work`, waiting while another indexer is at work on the database. Raises IndexerBusy after that."""
+    deadline, told = time.monotonic() + patience_s, False
+    while True:
+        try:
+            return work()
+        except IndexerBusy:
+            if time.monotonic() >= deadline:
+                raise IndexerBusy(
+                    f"Another indexer has been at work on this database for {patience_s:.0f} s; "
+                    "try again when it has ended."
+                ) from None
+        if not told:
+            say("another indexer is at work on this database; waiting for it to end")
+            told = True
+        time.sleep(_PAUSE_S)
+
+
+def actor_of(directory: Directory) -> Sid:
+    """Return the SID of the account that runs this command; root is often in no directory."""
+    uid = os.geteuid()
+    try:
+        return directory.user_by_uid(uid).sid
+    except AskerUnknown:
+        return unix_user(uid, HOST)

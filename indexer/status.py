@@ -1,0 +1,208 @@
+"""`notewarden status`: how the index stands, and everything about it that needs a look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from db import ledger, runs, shares
+from db import status as facts
+from db.pool import Connection
+from indexer.output import moment, shown
+from notewarden.display import show_path
+from notewarden.settings import Settings
+
+_NAMED = 3  # notes named in one reason
+
+
+@dataclass(frozen=True)
+class ShareState:
+    """One share. Times are the database's; `coverage` is the indexed part of what should be, 0 to 1."""
+
+    share: str
+    available: bool
+    reason: str
+    notes: int
+    chunks: int
+    coverage: float
+    oldest_pending_s: float | None
+    last_poll: datetime | None
+    last_acl_sweep: datetime | None
+    last_embedded: datetime | None
+    max_age: timedelta
+    held: int
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the share as the contract writes it."""
+        return {
+            "share": self.share,
+            "notes": self.notes,
+            "chunks": self.chunks,
+            "coverage": self.coverage,
+            "oldest_pending_s": self.oldest_pending_s,
+            "last_poll": moment(self.last_poll),
+            "last_acl_sweep": moment(self.last_acl_sweep),
+            "last_embedded": moment(self.last_embedded),
+            "held": self.held,
+        }
+
+
+@dataclass(frozen=True)
+class Status:
+    """The whole picture at `now`, the database's time."""
+
+    now: datetime
+    shares: list[ShareState]
+    notes: list[ledger.Standing]
+    narrowed: list[tuple[str, bytes]]
+    cost: facts.Usage
+    daemon_ever: bool
+    poll: timedelta
+
+    @property
+    def reasons(self) -> list[str]:
+        """Everything that makes the index unhealthy, one sentence each."""
+        return [*self._of_shares(), *self._of_notes()]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing needs a look."""
+        return not self.reasons
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the status as the contract writes it."""
+        return {
+            "healthy": self.healthy,
+            "reasons": self.reasons,
+            "shares": [share.as_json() for share in self.shares],
+            "notes": [_note(one) for one in self.notes],
+            "cost": {
+                "currency": "USD",
+                "month": self.cost.cost,
+                "input_tokens": self.cost.input_tokens,
+                "output_tokens": self.cost.output_tokens,
+            },
+        }
+
+    def _of_shares(self) -> Iterator[str]:
+        if not self.shares:
+            yield "the configuration names no share"
+        for share in self.shares:
+            yield from self._of_share(share)
+
+    def _of_share(self, share: ShareState) -> Iterator[str]:
+        name, swept, polled = share.share, share.last_acl_sweep, share.last_poll
+        if not share.available:
+            yield f"{name}: the share is unavailable: {share.reason}"
+        if polled is None and swept is None:
+            yield f"{name}: never synced yet; run `notewarden sync`"
+            return
+        if self.daemon_ever and (polled is None or self.now - polled > 3 * self.poll):
+            yield f"{name}: the last poll is older than three times [schedule] poll; does the daemon run?"
+        if swept is None or self.now - swept > share.max_age / 2:
+            yield (
+                f"{name}: permissions were last read completely {_ago(self.now, swept)}, and from "
+                f"{_length(share.max_age)} on nothing is answered; run `notewarden sync`"
+            )
+        if share.held:
+            yield (
+                f"{name}: {share.held} notes are gone but held; if they were really deleted, run "
+                "`notewarden confirm-deletes`"
+            )
+
+    def _of_notes(self) -> Iterator[str]:
+        for state, words in (("parked", "are parked"), ("unreadable", "are unreadable")):
+            found = [(one.share, one.path) for one in self.notes if one.state == state]
+            if found:
+                yield f"{len(found)} notes {words}: {_named(found)}"
+        if self.narrowed:
+            yield (
+                f"{len(self.narrowed)} notes keep a narrower rule than their new folder has, until the rule "
+                f"changes or `notewarden reindex` is told so: {_named(self.narrowed)}"
+            )
+
+
+def read_status(conn: Connection, settings: Settings) -> Status:
+    """Return how the index stands for the shares of the configuration. `conn` is the owner's."""
+    names = [share.name for share in settings.shares]
+    rows = {row["name"]: row for row in shares.overview(conn, names)}
+    indexed, waiting = facts.indexed(conn, names), facts.uncovered(conn, names)
+    states = []
+    for share in settings.shares:
+        row = rows.get(share.name)
+        coverage = _coverage(indexed.get(share.name, 0), waiting.get(share.name, 0), row)
+        states.append(_share_state(share.name, row, coverage, share.acl.max_age))
+    return Status(
+        now=shares.clock(conn),
+        shares=sorted(states, key=lambda state: state.share),
+        notes=_standing(conn, names),
+        narrowed=facts.narrowed(conn, names),
+        cost=facts.usage(conn),
+        daemon_ever=runs.daemon_ever(conn),
+        poll=settings.schedule.poll,
+    )
+
+
+def _standing(conn: Connection, names: Sequence[str]) -> list[ledger.Standing]:
+    """The ledger, and beside it the notes whose access lists cannot be understood."""
+    told = ledger.standing(conn, names)
+    there = {(one.share, one.path) for one in told}
+    for closed in facts.quarantined(conn, names):
+        if (closed.share, closed.path) not in there:
+            told.append(
+                ledger.Standing(closed.share, closed.path, "unreadable", closed.reason, 1, closed.since)
+            )
+    return sorted(told, key=lambda one: (one.share, one.path))
+
+
+def _share_state(name: str, row: dict[str, Any] | None, coverage: float, max_age: timedelta) -> ShareState:
+    known = row or {}
+    pending = known.get("oldest_pending_s")
+    return ShareState(
+        share=name,
+        available=bool(known.get("available", True)),
+        reason=str(known.get("reason", "")),
+        notes=int(known.get("notes", 0)),
+        chunks=int(known.get("chunks", 0)),
+        coverage=coverage,
+        oldest_pending_s=None if pending is None else round(float(pending), 1),
+        last_poll=known.get("polled_at"),
+        last_acl_sweep=known.get("swept_at"),
+        last_embedded=known.get("embedded_at"),
+        max_age=max_age,
+        held=int(known.get("held", 0)),
+    )
+
+
+def _coverage(indexed: int, waiting: int, row: dict[str, Any] | None) -> float:
+    if indexed + waiting:
+        return round(indexed / (indexed + waiting), 4)
+    return 1.0 if row is not None and row["polled_at"] is not None else 0.0
+
+
+def _note(one: ledger.Standing) -> dict[str, Any]:
+    return {
+        "share": one.share,
+        "path": show_path(one.path),
+        "state": one.state,
+        "reason": one.reason,
+        "attempts": one.attempts,
+        "since": moment(one.since),
+    }
+
+
+def _named(places: Sequence[tuple[str, bytes]]) -> str:
+    first = ", ".join(f"{share}:{shown(path)}" for share, path in places[:_NAMED])
+    rest = len(places) - _NAMED
+    return f"{first} and {rest} more" if rest > 0 else first
+
+
+def _ago(now: datetime, then: datetime | None) -> str:
+    return "never" if then is None else f"{_length(now - then)} ago"
+
+
+def _length(time: timedelta) -> str:
+    minutes = max(int(time.total_seconds() // 60), 0)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"

@@ -1,0 +1,149 @@
+"""The commands that run the indexer or need its rules: what they print, and their exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from acl.directory import make_directory
+from db.pool import Database
+from indexer.confirm import Confirmation, Confirmed
+from indexer.output import out, out_json, say
+from indexer.progress import ProgressLine
+from indexer.rehearsal import Rehearsal
+from indexer.reindex import index_paths, outdate
+from indexer.report import ShareReport, SyncReport
+from indexer.setup import Equipment, equip, patiently
+from indexer.sync import Indexer, Options
+from indexer.why import Explainer, Why
+from notewarden.display import printable
+from notewarden.errors import ShareUnavailable, SyncIncomplete, UsageError
+from notewarden.settings import Settings
+
+_COUNTS = ("seen", "hashed", "added", "changed", "moved", "deleted", "acl_changed")
+_STANDING = ("held", "unreadable", "parked", "pending", "skipped")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What `sync` was asked for."""
+
+    full: bool = False
+    dry_run: bool = False
+    as_json: bool = False
+
+
+def run_sync(settings: Settings, wish: Wish) -> int:
+    """Poll every share once, print the report and return the exit code; raises as Indexer.sync does."""
+    equipment = equip(settings)
+    with Database.open(settings) as database:
+        if wish.dry_run:
+            return _rehearse(Rehearsal(settings, database, equipment), wish)
+        indexer = _indexer(settings, database, equipment)
+        report = _polled(indexer.sync, full=wish.full, quiet=wish.as_json)
+    if wish.as_json:
+        out_json(report.as_json())
+    else:
+        out(as_text(report))
+    return _told(report)
+
+
+def run_reindex(settings: Settings, paths: Sequence[str] | None, share: str | None) -> int:
+    """Mark what `paths` name (None: all) and poll; return the sync's exit code."""
+    equipment = equip(settings)
+    with Database.open(settings) as database:
+        count = outdate(database, settings, paths, share)
+        out(f"Indexing {count} notes again.")
+        report = _polled(_indexer(settings, database, equipment).sync, full=False, quiet=False)
+    out(as_text(report))
+    return _told(report)
+
+
+def run_confirm(settings: Settings, share: str | None, *, emptied: bool) -> int:
+    """Delete what is held of `share`, or of all, and print the number."""
+    wanted = [one for one in settings.shares if share in (None, one.name)]
+    if not wanted:
+        raise UsageError(f"The configuration has no share {share!r}." if share else "There is no share.")
+    directory = make_directory(settings)
+    done: list[Confirmed] = []
+    trouble: list[str] = []
+    with Database.open(settings) as database:
+        confirmation = Confirmation(database, directory)
+        for one in wanted:
+            try:
+                done.append(patiently(lambda one=one: confirmation.confirm(one, emptied=emptied)))  # type: ignore[misc]
+            except ShareUnavailable as error:
+                trouble.append(f"{one.name}: {error}")
+    out(f"{sum(one.deleted for one in done)} notes deleted from the index.")
+    for one_done in done:
+        if one_done.returned:
+            say(f"{one_done.share}: {one_done.returned} held notes are there again; the next sync takes them")
+    for sentence in trouble:
+        say(sentence)
+    return ShareUnavailable.exit_code if trouble else 0
+
+
+def explained(settings: Settings, path: str, user: str | None, share: str | None) -> Why:
+    """Return the explanation for the note that `path` names. Raises NotInNotes, UsageError, AskerUnknown."""
+    directory = make_directory(settings)
+    account = None if user is None else directory.user(user)
+    with Database.open(settings) as database:
+        with database.owner() as conn:
+            place = index_paths(conn, settings, share).note(path)
+        of = next(one for one in settings.shares if one.name == place.share)
+        return Explainer(database, directory, of).explain(place, account)
+
+
+def as_text(report: SyncReport) -> str:
+    """Return one line a share, then the run's totals."""
+    lines = [_line(share) for share in report.shares]
+    chunks = f"{report.chunks_embedded} chunks embedded, {report.chunks_reused} reused"
+    lines.append(f"{len(report.shares)} shares, {chunks}, {report.seconds:.1f} s")
+    return "\n".join(lines)
+
+
+def _line(share: ShareReport) -> str:
+    name = printable(share.share)
+    if share.status != "ok":
+        return f"{name}: unavailable"
+    counts = [f"{getattr(share, field)} {field.replace('_', ' ')}" for field in _COUNTS]
+    standing = [f"{getattr(share, field)} {field}" for field in _STANDING if getattr(share, field)]
+    return f"{name}: {', '.join(counts)}" + (f"; standing: {', '.join(standing)}" if standing else "")
+
+
+def _indexer(settings: Settings, database: Database, equipment: Equipment) -> Indexer:
+    return Indexer(settings, database, directory=equipment.directory, embedder=equipment.embedder)
+
+
+def _polled(sync: Callable[[Options], SyncReport], *, full: bool, quiet: bool) -> SyncReport:
+    progress = ProgressLine(terminal_only=quiet)
+    try:
+        return patiently(lambda: sync(Options(full=full, progress=progress)))
+    finally:
+        progress.close()
+
+
+def _rehearse(rehearsal: Rehearsal, wish: Wish) -> int:
+    report = _polled(rehearsal.sync, full=wish.full, quiet=wish.as_json)
+    counted = rehearsal.counted
+    if wish.as_json:
+        out_json(rehearsal.as_json(report))
+    else:
+        out("Nothing was written; a sync now would do this:")
+        out(as_text(report))
+        out(f"Cost: {counted.texts} texts to embed, {counted.tokens} tokens.")
+    _tell_unavailable(report)
+    return ShareUnavailable.exit_code if any(share.status != "ok" for share in report.shares) else 0
+
+
+def _told(report: SyncReport) -> int:
+    _tell_unavailable(report)
+    if report.exit_code == SyncIncomplete.exit_code:
+        say(str(SyncIncomplete()))
+    return report.exit_code
+
+
+def _tell_unavailable(report: SyncReport) -> None:
+    for share in report.shares:
+        if share.status != "ok":
+            say(f"{share.share}: {share.reason}")
