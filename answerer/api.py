@@ -67,37 +67,39 @@ class ShowBody(_Body):
     lines: Annotated[str | None, Field(max_length=30)] = None
 
 
+def _peer_uid(request: Request) -> int:
+    found = request.scope.get(PEER)
+    if not isinstance(found, int):
+        raise AskerUnknown("The connection does not tell who you are, so nothing is shown.")
+    return found
+
+
+Peer = Annotated[int, Depends(_peer_uid)]
+
+
 def make_app(engine: Engine, doorkeeper: Doorkeeper) -> Any:
     """Return the ASGI application. Who asks is the connection's peer, never a field of the request."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     _add_errors(app)
 
-    def uid(request: Request) -> int:
-        found = request.scope.get(PEER)
-        if not isinstance(found, int):
-            raise AskerUnknown("The connection does not tell who you are, so nothing is shown.")
-        return found
-
-    peer = Depends(uid)
-
     @app.post("/v1/ask")
-    def ask(body: AskBody, uid: Annotated[int, peer]) -> JSONResponse:
+    def ask(body: AskBody, uid: Peer) -> JSONResponse:
         asker = doorkeeper.asker(uid, body.as_user)
         return _reply(engine.ask(asker, body.question, body.where, body.k))
 
     @app.post("/v1/search")
-    def search(body: SearchBody, uid: Annotated[int, peer]) -> JSONResponse:
+    def search(body: SearchBody, uid: Peer) -> JSONResponse:
         asker = doorkeeper.asker(uid, body.as_user)
         return _reply(engine.search(asker, body.words, body.where, body.k, explain=body.explain))
 
     @app.post("/v1/show")
-    def show(body: ShowBody, uid: Annotated[int, peer]) -> JSONResponse:
+    def show(body: ShowBody, uid: Peer) -> JSONResponse:
         asker = doorkeeper.asker(uid, body.as_user)
         lines = None if body.lines is None else parse_lines(body.lines)
         return _reply(engine.show(asker, body.path, body.share, lines))
 
     @app.get("/v1/status")
-    def status(request: Request, uid: Annotated[int, peer]) -> JSONResponse:
+    def status(request: Request, uid: Peer) -> JSONResponse:
         return _reply(engine.status(_status_asker(doorkeeper, request, uid)))
 
     return _Guard(app)

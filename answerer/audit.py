@@ -5,8 +5,8 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
-from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,16 @@ from notewarden.settings import Settings
 _KEY_BYTES = 32
 
 
+@dataclass(frozen=True)
+class Entry:
+    """What was done: `path` is what a show asked for, `notes` what is given out, as SHARE:PATH."""
+
+    action: str
+    question: str = ""
+    path: str = ""
+    notes: tuple[str, ...] = ()
+
+
 class Auditor:
     """Writes the row that must stand before any text leaves."""
 
@@ -26,26 +36,17 @@ class Auditor:
         self._mode = settings.privacy.questions
         self._key_file = Path(os.environ.get("STATE_DIRECTORY") or settings.state_dir) / "audit-key"
 
-    def record(
-        self,
-        conn: Connection,
-        asker: Asker,
-        action: str,
-        *,
-        question: str = "",
-        path: str = "",
-        notes: Sequence[str] = (),
-    ) -> None:
+    def record(self, conn: Connection, asker: Asker, entry: Entry) -> None:
         """Write and commit one row on `conn`, which stands outside any transaction.
 
-        `question` is kept as the configuration says, `path` (of a show) and `notes` (what is given out) as
-        they are.
+        A question's text is kept as the configuration says, paths as they are. Raises what the database
+        raises, and then nothing may leave.
         """
-        detail: dict[str, Any] = {"notes": [_storable(one) for one in notes]} if notes else {}
+        detail: dict[str, Any] = {"notes": [_storable(one) for one in entry.notes]} if entry.notes else {}
         if asker.acts_for_another:
             detail["as"] = True
-        subject = _storable(path) or self._kept(_storable(question))
-        audit.add(conn, audit.Act(asker.actor, asker.account.sid, action, subject, detail))
+        subject = _storable(entry.path) or self._kept(_storable(entry.question))
+        audit.add(conn, audit.Act(asker.actor, asker.account.sid, entry.action, subject, detail))
 
     def _kept(self, question: str) -> str:
         if self._mode == "keep":

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from acl.directory import Directory
+from acl.sid import Sid
 from answerer import extracts
-from answerer.audit import Auditor
+from answerer.audit import Auditor, Entry
 from answerer.identity import Asker
 from answerer.latecheck import Gate, Look, find_look
 from answerer.paths import NOT_THERE, find_note, find_scope
@@ -31,7 +32,7 @@ from db.pool import Database
 from db.search import Passage, Reading, last_poll, reading
 from notewarden.display import show_path
 from notewarden.embedding.base import Embedder, Vectors
-from notewarden.errors import EmbeddingFailed, IndexTooOld, NotInNotes, UsageError
+from notewarden.errors import AskerUnknown, EmbeddingFailed, IndexTooOld, NotInNotes, UsageError
 from notewarden.settings import Settings
 
 MOST_PASSAGES = 1000
@@ -86,8 +87,8 @@ class Engine:
             )
 
         answer = self._read(visit, work)
-        cited = [f"{one.share}:{one.path}" for one in answer.citations]
-        return self._finish(visit, "ask", answer, question=question, notes=cited)
+        cited = tuple(dict.fromkeys(f"{one.share}:{one.path}" for one in answer.citations))
+        return self._finish(visit, answer, Entry("ask", question=question, notes=cited))
 
     def search(
         self, asker: Asker, words: str, where: Where = Where(), k: int = 8, *, explain: bool = False
@@ -106,8 +107,8 @@ class Engine:
             return Results(rows, iso_or_none(held.as_of()))
 
         results = self._read(visit, work)
-        named = list(dict.fromkeys(f"{row.share}:{row.path}" for row in results.results))
-        return self._finish(visit, "search", results, question=words, notes=named)
+        named = tuple(dict.fromkeys(f"{row.share}:{row.path}" for row in results.results))
+        return self._finish(visit, results, Entry("search", question=words, notes=named))
 
     def show(
         self, asker: Asker, path: str, share: str | None = None, lines: tuple[int, int] | None = None
@@ -123,7 +124,8 @@ class Engine:
             return self._shown(held, path, lines, visit.gate)
 
         shown = self._read(visit, work)
-        reply = self._finish(visit, "show", shown, path=path)
+        named = () if shown is None else (f"{shown.share}:{shown.path}",)
+        reply = self._finish(visit, shown, Entry("show", path=path, notes=named))
         if reply.result is None:
             raise NotInNotes(NOT_THERE)
         return Reply(reply.result, reply.notices)
@@ -134,10 +136,17 @@ class Engine:
         if asker.token is None:
             with self._database.reader() as conn:
                 return Reply(State(name, sid, [], None, iso_or_none(last_poll(conn))))
-        others = set(asker.token.through) - {asker.account.sid}
+        others = [one for one in asker.token.through if not self._is(one, asker)]
         groups = sorted({self._directory.name_of(one) or str(one) for one in others})
         with self._database.reader() as conn, reading(conn, asker.token) as held:
             return Reply(State(name, sid, groups, held.count_notes(), iso_or_none(held.as_of())))
+
+    def _is(self, sid: Sid, asker: Asker) -> bool:
+        """Whether a SID is one of the asker's own further ones, not a group's."""
+        try:
+            return self._directory.user(sid).sid == asker.account.sid
+        except AskerUnknown:
+            return False
 
     def _visit(self, asker: Asker, text: str, k: int) -> _Visit:
         if not text.strip():
@@ -230,21 +239,12 @@ class Engine:
         text = cut_lines(held.pieces(note_id), lines)
         return Shown(head.share, show_path(head.path), iso(head.modified_at), text)
 
-    def _finish(
-        self,
-        visit: _Visit,
-        action: str,
-        result: _T,
-        *,
-        question: str = "",
-        path: str = "",
-        notes: Sequence[str] = (),
-    ) -> Reply[_T]:
+    def _finish(self, visit: _Visit, result: _T, entry: Entry) -> Reply[_T]:
         """Write the audit row and only then let the result go: no row, no text."""
         with self._database.reader() as conn:
-            self._auditor.record(conn, visit.asker, action, question=question, path=path, notes=notes)
-        notices = [*visit.notices, *([visit.gate.notice] if visit.gate.notice else [])]
-        return Reply(result, tuple(notices))
+            self._auditor.record(conn, visit.asker, entry)
+        unchecked = visit.gate.notice if entry.notes else None
+        return Reply(result, (*visit.notices, *([unchecked] if unchecked else [])))
 
 
 @dataclass

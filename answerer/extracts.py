@@ -20,6 +20,7 @@ _MOST_MEASURED = 32  # sentences compared by vector: each costs some 10 ms
 _ALWAYS_MEASURED = 12  # of these, so many without regard to words
 _WORD_WEIGHT = 0.5
 _RANK_WEIGHT = 0.15
+_LEAST_OF_BEST = 0.5  # what scores below this part of the best sentence only dilutes the answer
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ def extract(
         for sentence, value in zip(measured, near, strict=True)
     ]
     order = sorted(range(len(measured)), key=lambda at: (-scores[at], at))
+    order = [at for at in order if scores[at] >= _LEAST_OF_BEST * scores[order[0]]]
     quotes: dict[str, Quote] = {}
     for at in order:
         quote = _quote(measured[at])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
@@ -55,9 +57,23 @@ def serve(settings: Settings) -> None:
     with Database.open_reader(settings) as database:
         engine = Engine(settings, database, directory, embedder)
         app = make_app(engine, Doorkeeper(directory, settings, service=True))
-        with listen(path) as door:
+        with listen(path) as door, _ended_by_sigterm():
             get_logger(__name__).info("answering", socket=str(path))
             uvicorn.Server(_config(app)).run(sockets=[door])
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """End cleanly and with exit code 0 on SIGTERM: uvicorn raises it again after its own shutdown."""
+
+    def stop(*_: object) -> None:
+        raise SystemExit(0)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _config(app: object) -> uvicorn.Config:
