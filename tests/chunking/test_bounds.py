@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -44,11 +45,13 @@ def _calls(work: Callable[[], object]) -> int:
         calls += event in ("call", "c_call")
 
     before = sys.getprofile()
+    gc.disable()  # its callbacks would be counted
     sys.setprofile(count)
     try:
         work()
     finally:
         sys.setprofile(before)
+        gc.enable()
     return calls
 
 
