@@ -56,7 +56,10 @@ def init(
     notes: Annotated[Path, typer.Option("--notes", help="The folder that holds the notes.", metavar="PATH")],
     force: Annotated[bool, typer.Option("--force", help="Replace an existing configuration.")] = False,
 ) -> int:
-    """Write a configuration for one folder: whoever may read a file on this machine may find it."""
+    """Write a configuration for one folder.
+
+    Whoever may read a file on this machine may find it.
+    """
     from indexer.init import write_config
 
     target = context.obj or Path("config.toml")
@@ -75,7 +78,7 @@ def sync(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Bring the index to what stands in the shares, once."""
+    """Bring the index to what stands in the shares."""
     from indexer.setup import settings_of
     from indexer.syncing import Wish, run_sync
 
@@ -84,7 +87,10 @@ def sync(
 
 @app.command("status")
 def status(context: typer.Context, as_json: Json = False) -> int:
-    """Show how the index stands; exit code 1 if something needs a look."""
+    """Show how the index stands.
+
+    The exit code is 1 if something needs a look.
+    """
     from db.pool import Database
     from indexer.setup import settings_of
     from indexer.status import read_status
@@ -109,7 +115,10 @@ def reindex(
     everything: Annotated[bool, typer.Option("--all", help="Every note.")] = False,
     share: Share = None,
 ) -> int:
-    """Index notes again; their old rows serve until the new ones stand."""
+    """Index notes again.
+
+    Their old rows serve until the new ones stand. A parked note is tried again.
+    """
     from indexer.setup import settings_of
     from indexer.syncing import run_reindex
     from notewarden.errors import UsageError
@@ -127,7 +136,11 @@ def confirm_deletes(
         bool, typer.Option("--emptied", help="The share was really emptied (needs --share).")
     ] = False,
 ) -> int:
-    """Delete from the index the notes that are held because many were gone at once."""
+    """Delete notes that are held.
+
+    Where many notes are gone at once, their rows are held, hidden from everybody, until it is sure or said
+    here that they were deleted. Each name is looked for once more.
+    """
     from indexer.setup import settings_of
     from indexer.syncing import run_confirm
     from notewarden.errors import UsageError
@@ -187,7 +200,10 @@ def why(
     share: Share = None,
     as_json: Json = False,
 ) -> int:
-    """Tell why a user may or may not read a note; without --as, who may, layer by layer."""
+    """Tell who may read a note and why.
+
+    With --as, why this user may or may not; without, who may, layer by layer.
+    """
     from indexer.setup import settings_of
     from indexer.syncing import explained
 
@@ -210,10 +226,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             out(f"notewarden {version('notewarden')}")
             return 0
         command: Any = typer.main.get_command(app)
-        return int(command.main(_config_first(given), prog_name="notewarden", standalone_mode=False) or 0)
+        code = int(command.main(_config_first(given), prog_name="notewarden", standalone_mode=False) or 0)
+        return _interrupted() if code == _INTERRUPTED else code  # typer tells of Ctrl-C by the code alone
     except (KeyboardInterrupt, typer.Abort):
-        say("interrupted")
-        return _INTERRUPTED
+        return _interrupted()
     except BrokenPipeError:
         close_quietly()
         return 0
@@ -221,6 +237,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return stop.exit_code
     except Exception as error:  # the one place where any fault becomes a sentence
         return _failed(error)
+
+
+def _interrupted() -> int:
+    say("interrupted")
+    return _INTERRUPTED
 
 
 def _config_first(given: list[str]) -> list[str]:

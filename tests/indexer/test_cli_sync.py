@@ -106,7 +106,9 @@ def test_an_unreachable_database_is_exit_7(house: House) -> None:
 def test_a_newer_schema_is_exit_7(house: House) -> None:
     house.run("sync")
     with house.open() as database, database.owner() as conn:
-        conn.execute("insert into nw.schema_version (version, name, checksum) values (999, 'later', '\\x00')")
+        conn.execute(
+            "insert into nw.schema_version (version, name, checksum) values (999, 'later', sha256(''))"
+        )
     answer = house.run("sync")
     assert answer.code == 7
     assert "upgrade notewarden" in answer.sentence()
@@ -153,7 +155,7 @@ def test_ctrl_c_is_exit_130_without_a_traceback(house: House) -> None:
             [PROGRAM, "--config", house.config, "sync"],
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
         )
         assert working.stderr is not None
         working.stderr.readline()
