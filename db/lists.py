@@ -10,7 +10,7 @@ from typing import Any
 from psycopg import Connection
 
 from acl.directory import Directory
-from acl.model import AccessList, Clause
+from acl.model import AccessList, Clause, Role
 from acl.sid import Sid
 from db.queries import load
 
@@ -65,6 +65,11 @@ class ListStore:
     def closed(self) -> int:
         """Return the id of the list that nobody passes."""
         return self.ids([_CLOSED])[0]
+
+    def roles(self, acl_ids: Iterable[int]) -> dict[int, Role]:
+        """Return the role of each stored list."""
+        rows = self._conn.execute(_SQL["roles"], {"acl_ids": list(acl_ids)})
+        return dict(rows.fetchall())
 
     def drop_unused(self) -> None:
         """Delete the lists that nothing names any more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,22 +34,31 @@ class Guard:
         return tuple(sorted({*self.parents, *self.own}))
 
 
-@dataclass(frozen=True)
-class Known:
-    """What a poll compares of an indexed note.
+TRUSTED, ABSENT, STALE = 1, 2, 4
 
-    `hint` counts only if `hint_trusted`; `absent`: a poll missed it; `stale`: its rows are to be made anew.
+
+class Known(NamedTuple):
+    """What a poll compares of an indexed note; a tuple, since a poll makes one of each note of the share.
+
+    `flags`: TRUSTED, its hint counts; ABSENT, a poll missed it; STALE, its rows are to be made anew.
     """
 
     path: bytes
     note_id: int
     audience_id: int
     hint: bytes
-    hint_trusted: bool
-    own_acl_ids: list[int]
     content_hash: bytes
-    absent: bool
-    stale: bool
+    flags: int
+
+    @property
+    def absent(self) -> bool:
+        """Whether a poll missed it."""
+        return bool(self.flags & ABSENT)
+
+    @property
+    def stale(self) -> bool:
+        """Whether its rows were made for another path, or an admin wants them made anew."""
+        return bool(self.flags & STALE)
 
 
 @dataclass(frozen=True)
@@ -132,7 +141,12 @@ class NoteStore:
         """Return every indexed note of the share by path."""
         with self._conn.cursor(binary=True) as cursor:
             rows = cursor.execute(_SQL["known"], {"share_id": self._share_id}).fetchall()
-        return {row[0]: Known(*row) for row in rows}
+        return {row[0]: Known._make(row) for row in rows}
+
+    def own_lists(self) -> dict[int, tuple[int, ...]]:
+        """Return by note id the ids of each note's own lists, as last read together with the indexed text."""
+        rows = self._conn.execute(_SQL["own_lists"], {"share_id": self._share_id})
+        return {row[0]: tuple(row[1]) for row in rows}
 
     def unindexed(self, generation_id: int) -> set[int]:
         """Return the ids of notes that have no chunk in this generation."""
@@ -145,8 +159,6 @@ class NoteStore:
         Raises DatabaseFault for a note that the database refuses, DatabaseUnavailable.
         """
         with our_errors(), self._conn.transaction():
-            # Losing the newest commits in a crash loses nothing: the next poll finds the hash missing.
-            self._conn.execute("set local synchronous_commit = off")
             audience_id = self._audiences.id_for(note.folder, note.guard.acl_ids)
             note_id = self._put(note, audience_id, generation_id)
             self._add_chunks(generation_id, note_id, audience_id, note.chunks)

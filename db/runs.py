@@ -29,6 +29,20 @@ def indexer_lock(conn: Connection[Any]) -> Iterator[bool]:
             conn.execute(_SQL["unlock"], {"lock": INDEXER_LOCK})
 
 
+def commit_lazily(conn: Connection[Any]) -> None:
+    """Let this connection's commits reach the disk a moment later, in their order.
+
+    A crash can lose the newest of them whole, and the next poll finds out: the share is the truth. What
+    narrows permissions asks for its own commit at once (`commit_now`), and so carries all before it.
+    """
+    conn.execute(_SQL["commit_lazily"])
+
+
+def commit_now(conn: Connection[Any]) -> None:
+    """Let the running transaction be on disk before it counts as committed."""
+    conn.execute(_SQL["commit_now"])
+
+
 def begin(conn: Connection[Any], kind: str, *, daemon: bool = False) -> tuple[int, datetime]:
     """Record the start of a run; returns its id and the database's time."""
     row = conn.execute(_SQL["begin"], {"kind": kind, "daemon": daemon}).fetchone()

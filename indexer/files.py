@@ -34,10 +34,15 @@ class Files:
 
     def open_note(self, parent: int, name: bytes) -> int:
         """Open a regular file in an open folder. Raises ELOOP for a link, EINVAL for anything else."""
-        fd = _same_device(os.open(name, _NOTE, dir_fd=parent), parent)
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+        fd = os.open(name, _NOTE, dir_fd=parent)
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode):
             os.close(fd)
             raise OSError(errno.EINVAL, "not a regular file")
+        # A regular file has its folder's device unless another file is mounted over it.
+        if info.st_dev != os.fstat(parent).st_dev:
+            os.close(fd)
+            raise OSError(errno.EXDEV, "another file system is mounted over it")
         return fd
 
     def scan(self, folder: int) -> list[Entry]:
@@ -45,8 +50,12 @@ class Files:
 
         A folder that cannot be listed to its end raises; an entry that is gone by then is left out.
         """
-        with os.scandir(folder) as entries:
-            return list(_stats(entries))
+        with os.scandir(folder) as listed:
+            entries = list(listed)
+        try:
+            return [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
+        except FileNotFoundError:
+            return list(_still_there(entries))
 
     def stat(self, fd: int) -> os.stat_result:
         """Return the state of an open file."""
@@ -58,12 +67,11 @@ class Files:
 
     def read(self, fd: int, most: int) -> bytes:
         """Read an open file from its start, at most `most` bytes."""
-        os.lseek(fd, 0, os.SEEK_SET)
-        pieces, left = [], most
-        while left > 0 and (piece := os.read(fd, min(left, _BLOCK))):
+        pieces, at = [], 0
+        while at < most and (piece := os.pread(fd, min(most - at, _BLOCK), at)):
             pieces.append(piece)
-            left -= len(piece)
-        return b"".join(pieces)
+            at += len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 @contextmanager
@@ -92,7 +100,7 @@ def opened_note(files: Files, root: int, path: bytes) -> Iterator[int]:
             os.close(fd)
 
 
-def _stats(entries: Iterator[os.DirEntry[str]]) -> Iterator[Entry]:
+def _still_there(entries: list[os.DirEntry[str]]) -> Iterator[Entry]:
     for entry in entries:
         try:
             yield entry.name, entry.stat(follow_symlinks=False)

@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass
 
 # File id, size, modification and change time. The device is the share's identity's matter.
-_FORM = struct.Struct("<QQqq")
+FORM = struct.Struct("<QQqq")
 
 # Local file systems whose times step with the kernel's clock (a few milliseconds) instead of seconds.
 _FINE = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "tmpfs", "overlay"})
@@ -17,17 +17,17 @@ _COARSE_STEP_NS = 2_000_000_000
 
 def hint_of(info: os.stat_result) -> bytes:
     """Return the hint of a file's state: equal bytes mean that size, times and file id are equal."""
-    return _FORM.pack(info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
+    return FORM.pack(info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
 
 
 def inode_of(hint: bytes) -> int:
     """Return the file id inside a hint."""
-    return int(_FORM.unpack(hint)[0])
+    return int(FORM.unpack(hint)[0])
 
 
 def size_of(hint: bytes) -> int:
     """Return the size inside a hint, in bytes."""
-    return int(_FORM.unpack(hint)[1])
+    return int(FORM.unpack(hint)[1])
 
 
 @dataclass(frozen=True)

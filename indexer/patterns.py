@@ -17,14 +17,14 @@ _JUNK_FOLDERS = (
     r"System Volume Information",
     r"lost\+found",
 )
+_JUNK_ENDS = r".*~|.*\.(tmp|temp|swp|swo|swx|bak|part|crdownload)"
 _JUNK_NOTES = (
     r"~\$.*",
     r"\._.*",
     r"\.#.*",
     r"#.*#",
     r"\.~lock\..*",
-    r".*~",
-    r".*\.(tmp|temp|swp|swo|swx|bak|part|crdownload)",
+    _JUNK_ENDS,
 )
 
 
@@ -35,6 +35,8 @@ class Patterns:
         """`include` and `exclude` are globs over the path below the root: `**/` is any folders, also none."""
         self._suffix = _plain_suffix(include)
         self._include = _any_of(include)
+        # Most junk shows at the start of a name; at its end only where the suffix allows it.
+        self._ends_like_junk = self._suffix is None or re.fullmatch(_JUNK_ENDS, self._suffix) is not None
         self._exclude = _any_of(exclude) if exclude else None
         self._junk_folder = re.compile("|".join(_JUNK_FOLDERS), re.IGNORECASE | re.DOTALL)
         self._junk_note = re.compile("|".join(_JUNK_NOTES), re.IGNORECASE | re.DOTALL)
@@ -52,7 +54,7 @@ class Patterns:
                 return False
         elif not self._include.fullmatch(prefix + name):
             return False
-        if self._junk_note.fullmatch(name):
+        if (self._ends_like_junk or name[0] in "~.#") and self._junk_note.fullmatch(name):
             return False
         return self._exclude is None or not self._exclude.fullmatch(prefix + name)
 

@@ -7,7 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from db.audiences import Audience, AudienceStore
+from db.lists import ListStore
 from db.notes import Known
+
+_ROLES = ("parent", "note")
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,34 @@ class Wanted:
     note: Known
     folder: bytes
     acl_ids: tuple[int, ...]
+
+
+class Standing:
+    """The audiences as they stand when a sweep begins, with their lists told apart by role."""
+
+    def __init__(self, audiences: AudienceStore, lists: ListStore) -> None:
+        self._audiences = audiences.all()
+        roles = lists.roles({one for audience in self._audiences.values() for one in audience.acl_ids})
+        self._parts = {
+            key: tuple(tuple(one for one in audience.acl_ids if roles.get(one) == role) for role in _ROLES)
+            for key, audience in self._audiences.items()
+        }
+        self._closed = lists.closed()
+
+    def is_right(
+        self, audience_id: int, folder: bytes, parents: tuple[int, ...], declared: tuple[int, ...] | None
+    ) -> bool:
+        """Tell whether an audience needs no change for notes whose own lists did not change.
+
+        `parents` and, where lists follow folders, `declared` are what was read in this sweep.
+        """
+        audience, (above, own) = self._audiences[audience_id], self._parts[audience_id]
+        return (
+            audience.folder == folder
+            and above == parents
+            and self._closed not in own
+            and (declared is None or own == declared)
+        )
 
 
 class Policies:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from acl.model import AccessList
 from db.ledger import Trouble
-from db.notes import Known
-from indexer.hint import hint_of
+from db.notes import TRUSTED, Known
+from indexer.hint import FORM, hint_of
 from indexer.walk import Failure, Listing
 
 Fresh = tuple[bytes, os.stat_result]
@@ -75,16 +75,16 @@ class Surveyor:
         if not listing.folder:
             survey.root_entries = listing.entries
         unchanged = []
-        take, trust, troubles = self._left.pop, self._trust, self._troubles
+        take, trust, troubles, pack = self._left.pop, self._trust, self._troubles, FORM.pack
         for path, info in listing.notes:
             note = take(path, None)
             if note is None:
                 self._add_fresh(survey, path, info)
             elif (
                 trust
-                and note.hint_trusted
-                and note.hint == hint_of(info)
-                and not (note.absent or note.stale or (troubles and path in troubles))
+                and note.flags == TRUSTED
+                and note.hint == pack(info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
+                and not (troubles and path in troubles)
             ):
                 unchanged.append(note)
             else:

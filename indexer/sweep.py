@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from acl.directory import Directory
 from acl.model import AccessList
 from acl.source import Source
-from db import ledger
+from db import ledger, runs
 from db.audiences import AudienceStore
 from db.ledger import State
 from db.lists import ListStore, stored
@@ -25,7 +25,7 @@ from indexer.hint import inode_of, size_of
 from indexer.identity import is_gone
 from indexer.narrowing import opens
 from indexer.patterns import Patterns
-from indexer.policies import Policies, Wanted
+from indexer.policies import Policies, Standing, Wanted
 from indexer.reading import NoteGone, NoteMoving, NoteReader, NoteTooLarge, ReadNote
 from indexer.report import ShareReport
 from indexer.survey import Survey
@@ -102,7 +102,9 @@ class Sweep:
         self._root = share.root
         self._directory = directory
         self._closed = (stores.lists.closed(),)
+        self._standing = Standing(stores.audiences, stores.lists)
         self._settled: set[bytes] = set()
+        self._owns: dict[int, tuple[int, ...]] | None = None
         self.found = Verdicts()
 
     def run(self, survey: Survey) -> Verdicts:
@@ -123,10 +125,11 @@ class Sweep:
         if self._full and notes:
             notes = self._verified_by_hash(folder, parents, notes)
         declared = self._by_folder(folder) if notes and self._source.by_folder else None
+        notes = self._not_settled(folder, parents, declared, notes)
         reread = not (self._source.by_folder or self._source.ctime_tells)
         targets: dict[tuple[int, ...], tuple[int, ...]] = {}
         for note in notes:
-            own = tuple(note.own_acl_ids)
+            own = self._indexed_own(note)
             if reread and not self._lists_stand(note):
                 self._suspect(note, parents)
                 continue
@@ -135,6 +138,19 @@ class Sweep:
             if own not in targets:
                 targets[own] = tuple(sorted({*parents, *own}))
             self.found.wanted.append(Wanted(note, folder, targets[own]))
+
+    def _not_settled(
+        self, folder: bytes, parents: tuple[int, ...], declared: tuple[int, ...] | None, notes: list[Known]
+    ) -> list[Known]:
+        """Leave out the notes of audiences that are right as they stand: nearly every note of a poll."""
+        if declared is None and not self._source.ctime_tells:
+            return notes
+        wrong = {
+            audience_id
+            for audience_id in {note.audience_id for note in notes}
+            if not self._standing.is_right(audience_id, folder, parents, declared)
+        }
+        return [note for note in notes if note.audience_id in wrong] if wrong else []
 
     def _by_folder(self, folder: bytes) -> tuple[int, ...]:
         prefix = folder + b"/" if folder else b""
@@ -151,7 +167,7 @@ class Sweep:
 
     def _relist(self, note: Known, declared: tuple[int, ...]) -> tuple[int, ...]:
         own = self._held_narrow(note, declared)
-        if list(own) != note.own_acl_ids:
+        if own != self._indexed_own(note):
             self.found.relisted.setdefault(own, []).append(note.note_id)
         return own
 
@@ -161,7 +177,7 @@ class Sweep:
             lists = self._reader.lists(self._root, note.path)
         except NoteError:
             return False
-        return list(self._stores.lists.ids(lists)) == note.own_acl_ids
+        return self._stores.lists.ids(lists) == self._indexed_own(note)
 
     def _suspect(self, note: Known, parents: tuple[int, ...]) -> None:
         folder = note.path.rpartition(b"/")[0]
@@ -184,7 +200,7 @@ class Sweep:
             again = note.stale
         else:
             # The old text goes on serving only those who pass its own policy and the live one.
-            self._want(note, folder, {*parents, *note.own_acl_ids, *live})
+            self._want(note, folder, {*parents, *self._indexed_own(note), *live})
             again = True
         if again and note.path not in self._settled:
             self.found.jobs.append(Job(note.path, note))
@@ -196,7 +212,7 @@ class Sweep:
         elif isinstance(error, NoteMoving):
             self.found.trouble.append((note.path, "pending", error.reason, None))
             if error.lists is not None:
-                return {*parents, *note.own_acl_ids, *self._own(note, error.lists)}
+                return {*parents, *self._indexed_own(note), *self._own(note, error.lists)}
         elif not isinstance(error, NoteGone):
             self.found.trouble.append((note.path, "unreadable", error.reason, None))
         return self._closed
@@ -214,6 +230,12 @@ class Sweep:
             self.found.released.append(note.note_id)
             return declared
         return tuple(sorted({*declared, *kept.old}))
+
+    def _indexed_own(self, note: Known) -> tuple[int, ...]:
+        """The note's own lists as they were read with the indexed text."""
+        if self._owns is None:  # most polls never ask
+            self._owns = self._stores.notes.own_lists()
+        return self._owns[note.note_id]
 
     def _want(self, note: Known, folder: bytes, acl_ids: Iterable[int]) -> None:
         self.found.wanted.append(Wanted(note, folder, tuple(sorted(set(acl_ids)))))
@@ -256,11 +278,11 @@ class Sweep:
         live = self._stores.lists.ids(read.lists)
         own = set(live)
         same_text = read.state.content_hash == note.content_hash
-        if self._source.by_folder and self._opens(note.own_acl_ids, read.lists):
-            self.found.narrowed.append((note, Narrowed(tuple(note.own_acl_ids), live)))
-            own |= set(note.own_acl_ids)
+        if self._source.by_folder and self._opens(self._indexed_own(note), read.lists):
+            self.found.narrowed.append((note, Narrowed(self._indexed_own(note), live)))
+            own |= set(self._indexed_own(note))
         elif not same_text:
-            own |= set(note.own_acl_ids)
+            own |= set(self._indexed_own(note))
         if same_text:
             self.found.verified.append((note, read.state, tuple(sorted(own))))
         self.found.renamed.append((note, read.path))
@@ -316,6 +338,8 @@ class Applier:
         for note, path in found.renamed:
             notes.rename(note.note_id, path)
         changed = Policies(self._stores.audiences).apply(found.wanted)
+        if changed:
+            runs.commit_now(self._stores.conn)
         elsewhere = {note.note_id for note, _ in found.renamed} | {note.note_id for note in found.gone}
         self._report.acl_changed += len(changed - elsewhere)
         self._report.moved += len(found.renamed)

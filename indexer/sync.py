@@ -79,6 +79,7 @@ class Indexer:
 
     def _run(self, conn: Connection, options: Options) -> SyncReport:
         began = time.monotonic()
+        runs.commit_lazily(conn)
         run_id, _ = runs.begin(conn, "sync", daemon=options.daemon)
         report = SyncReport(run_id)
         try:

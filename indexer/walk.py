@@ -13,6 +13,8 @@ from acl.source import Source
 from indexer.files import Files
 from indexer.patterns import Patterns
 
+_KIND = stat.S_IFMT(0o177777)
+
 
 @dataclass(frozen=True)
 class Listing:
@@ -115,16 +117,16 @@ class Walk:
         prefix, raw_prefix = (folder + "/", raw + b"/") if folder else ("", b"")
         listing = Listing(raw, guards, [], [], len(entries))
         folders = []
-        takes, encode, add = self._patterns.takes_note, os.fsencode, listing.notes.append
-        for name, info in entries:
-            kind = stat.S_IFMT(info.st_mode)
+        takes, add = self._patterns.takes_note, listing.notes.append
+        for name, info in entries:  # once for every file of the share: no calls that are not needed
+            kind = info.st_mode & _KIND
             if kind == stat.S_IFREG:
                 if takes(prefix, name):
-                    add((raw_prefix + encode(name), info))
+                    add((raw_prefix + name.encode("utf-8", "surrogateescape"), info))
             elif kind == stat.S_IFDIR:
                 if self._patterns.takes_folder(prefix + name, name):
                     folders.append(name)
             elif takes(prefix, name):
                 reason = "a link; links are not followed" if kind == stat.S_IFLNK else "not a regular file"
-                listing.odd.append((raw_prefix + encode(name), reason))
+                listing.odd.append((raw_prefix + name.encode("utf-8", "surrogateescape"), reason))
         return listing, folders

@@ -97,6 +97,7 @@ create table nw.note (
   unique (share_id, path)
 ) with (fillfactor = 80);
 create index note_audience on nw.note (audience_id);
+create index note_hidden on nw.note (share_id) where hidden;
 create index note_content on nw.note (share_id, content_hash);
 
 create table nw.note_chunk (
@@ -217,7 +218,7 @@ create view nw.chunk_readers with (security_invoker = true) as
 -- every list of the share and of the audience (parents and note) has a clause whose allow set meets
 -- the allow token while its deny set misses the deny token. No token, no rows.
 create function app.readable_ids() returns setof int
-  language sql stable security definer set search_path = pg_catalog, nw rows 1000 as $f$
+  language sql stable security definer set search_path = pg_catalog, nw, pg_temp rows 1000 as $f$
   with token as materialized (
     select (select coalesce(array_agg(p.sid::text), '{}') from principal p
              where p.sid = any (nullif(current_setting('nw.allow', true), '')::text[])) as allow,  -- only the allow set may be cut
@@ -235,7 +236,7 @@ $f$;
 
 -- Opens a reading: sets the token and the readable audiences for this transaction alone.
 create function app.begin(allow text[], deny text[]) returns bigint
-  language plpgsql volatile security definer set search_path = pg_catalog, nw as $f$
+  language plpgsql volatile security definer set search_path = pg_catalog, nw, pg_temp as $f$
   declare ids int[];
   begin
     perform set_config('nw.ids', '', true);
@@ -251,13 +252,13 @@ create function app.begin(allow text[], deny text[]) returns bigint
 
 -- The audiences of this reading, as its row policies see them.
 create function app.ids() returns int[]
-  language sql stable set search_path = pg_catalog as $f$
+  language sql stable set search_path = pg_catalog, pg_temp as $f$
   select coalesce(nullif(current_setting('nw.ids', true), '')::int[], '{}') $f$;
 
 -- Narrows the reading to shares (names) and folders (with all below, at component borders); NULL leaves
 -- that side as it is. It can only take audiences away.
 create function app.narrow(shares text[], folders bytea[]) returns bigint
-  language plpgsql volatile security definer set search_path = pg_catalog, nw as $f$
+  language plpgsql volatile security definer set search_path = pg_catalog, nw, pg_temp as $f$
   declare kept int[];
   begin
     kept := array(
@@ -273,12 +274,12 @@ create function app.narrow(shares text[], folders bytea[]) returns bigint
 
 -- Ids of terms the caller can spell; the vocabulary is never listed.
 create function app.term_ids(words text[]) returns table (term text, term_id int)
-  language sql stable security definer set search_path = pg_catalog, nw rows 20 as $f$
+  language sql stable security definer set search_path = pg_catalog, nw, pg_temp rows 20 as $f$
   select t.term::text, t.term_id from term t where t.term = any (words) $f$;
 
 -- Start of the oldest last good poll among the shares of this reading; where it reads nothing, among all.
 create function app.as_of() returns timestamptz
-  language sql stable security definer set search_path = pg_catalog, nw as $f$
+  language sql stable security definer set search_path = pg_catalog, nw, pg_temp as $f$
   select coalesce(
     (select min(s.polled_at) from share s
       where s.share_id in (select a.share_id from audience a where a.audience_id in (select unnest(app.ids())))),
@@ -286,12 +287,12 @@ create function app.as_of() returns timestamptz
 
 -- The generation that serves, and where its vectors stand.
 create function app.serving() returns table (generation_id int, embedder text, dimension int)
-  language sql stable security definer set search_path = pg_catalog, nw rows 1 as $f$
+  language sql stable security definer set search_path = pg_catalog, nw, pg_temp rows 1 as $f$
   select g.generation_id, g.embedder, g.dimension from generation g where g.state = 'serving' $f$;
 
 -- Whether the schema and the roles are such that row security binds the caller.
 create function app.bound() returns boolean
-  language sql stable set search_path = pg_catalog as $f$
+  language sql stable set search_path = pg_catalog, pg_temp as $f$
   select not (r.rolsuper or r.rolbypassrls) and current_user = session_user
      and not exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace
                       where n.nspname in ('nw', 'app') and c.relowner = r.oid)
@@ -329,7 +330,7 @@ end $d$;
 
 -- A generation and its table of vectors: fixed dimension, stored plain (no detoasting in exact scans).
 create function nw.add_generation(chunker text, template text, embedder text, dimension int, state text) returns int
-  language plpgsql volatile set search_path = pg_catalog, nw, public as $f$
+  language plpgsql volatile set search_path = pg_catalog, nw, public, pg_temp as $f$
   declare id int; name text;
   begin
     insert into generation (chunker, template, embedder, dimension, state)
@@ -347,3 +348,4 @@ create function nw.add_generation(chunker text, template text, embedder text, di
     execute format('grant select on nw.%I to notewarden_reader', name);
     return id;
   end $f$;
+revoke all on function nw.add_generation(text, text, text, int, text) from public;

@@ -17,6 +17,9 @@ on conflict (sid) do update set name = excluded.name, unresolvable = excluded.un
 -- name: principals
 select sid, name, unresolvable from nw.principal order by sid
 
+-- name: roles
+select acl_id, role from nw.acl where acl_id = any (%(acl_ids)s::int[])
+
 -- name: lists
 select l.acl_id, l.key, l.server, l.model, l.role, l.status, l.reason, l.owner, l.raw, l.entries,
        (select coalesce(json_agg(json_build_array(c.allow, c.deny) order by c.n), '[]') from nw.acl_clause c where c.acl_id = l.acl_id) as clauses

@@ -1,7 +1,11 @@
 -- name: known
 -- Everything a poll compares, one row a note.
-select path, note_id, audience_id, hint, hint_trusted, own_acl_ids, content_hash, hidden or missing > 0, stale
+select path, note_id, audience_id, hint, content_hash,
+       (hint_trusted::int + 2 * (hidden or missing > 0)::int + 4 * stale::int)::int
   from nw.note where share_id = %(share_id)s
+
+-- name: own_lists
+select note_id, own_acl_ids from nw.note where share_id = %(share_id)s
 
 -- name: unindexed
 -- Notes that have no row of this generation yet.

@@ -1,3 +1,9 @@
+-- name: commit_lazily
+set synchronous_commit = off
+
+-- name: commit_now
+set local synchronous_commit = on
+
 -- name: begin
 insert into nw.run (kind, daemon) values (%(kind)s, %(daemon)s) returning run_id, started_at
 
