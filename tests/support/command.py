@@ -73,7 +73,7 @@ def run(*arguments: str, env: dict[str, str] | None = None, **options: Any) -> A
     return Answer(done)
 
 
-class House:
+class Site:
     """A share "notes" with declared rules, its people, and the configuration that names them."""
 
     def __init__(self, folder: Path, urls: tuple[str, str], make: Callable[..., Any]) -> None:
@@ -127,17 +127,17 @@ def as_url(dsn: str) -> str:
 
 
 @pytest.fixture
-def house(
+def site(
     tmp_path: Path,
     database_server: ServerHandle,
     template_database: str,
     settings_factory: Callable[..., Any],
-) -> Iterator[House]:
-    """A house whose index is a fresh database on the run's server: no command starts one of its own."""
+) -> Iterator[Site]:
+    """A site whose index is a fresh database on the run's server: no command starts one of its own."""
     make: Callable[..., Any] = lambda folder, **tables: settings_factory(**tables)  # noqa: E731
     with _created(database_server, template_database) as name:
         urls = as_url(database_server.dsn(OWNER, name)), as_url(database_server.dsn(READER, name))
-        yield House(tmp_path, urls, make)
+        yield Site(tmp_path, urls, make)
 
 
 def keys(table: dict[str, Any]) -> Sequence[str]:
