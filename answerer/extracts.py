@@ -22,6 +22,8 @@ _WORD_WEIGHT = 0.5
 _RANK_WEIGHT = 0.15
 _LEAST_OF_BEST = 0.5  # what scores below this part of the best sentence only dilutes the answer
 
+_CODE = re.compile(r"=[a-z]{1,8}[-_](\d{3,})")
+
 
 @dataclass(frozen=True)
 class Quote:
@@ -61,7 +63,10 @@ def is_answerable(
 
     They can if one is as near as `floor`, or if one holds every rare word of the question: those of at least
     the median idf of its words in the asker's own notes. A word that none of them holds is as rare as can be.
+    A code such as E-4021 that none of them holds cannot be answered by another code's passage, however near.
     """
+    if _asks_for_unknown_code(words):
+        return False
     ids = {passage.chunk_id for passage in passages}
     if max((cosine[chunk_id] for chunk_id in ids if chunk_id in cosine), default=-1.0) >= floor:
         return True
@@ -75,6 +80,12 @@ def rare_words(words: Sequence[Word]) -> list[Word]:
         return []
     median = float(np.median([word.idf for word in words]))
     return [word for word in words if word.idf >= median]
+
+
+def _asks_for_unknown_code(words: Sequence[Word]) -> bool:
+    held = {term for word in words if word.chunk_ids for term in word.terms}
+    codes = (found for word in words for term in word.terms if (found := _CODE.fullmatch(term)))
+    return any(code.group() not in held and f"~{code.group(1)}" not in held for code in codes)
 
 
 def extract(
@@ -110,8 +121,11 @@ def compose(quotes: Sequence[Quote]) -> str:
 def _sentences(passages: Sequence[Passage], words: Sequence[Word]) -> list[_Sentence]:
     total = sum(word.idf for word in words) or 1.0
     found = []
-    for place, passage in enumerate(passages, 1):
-        for span in spans(passage.content) or _whole(passage.content):
+    cut = [spans(passage.content) for passage in passages]
+    if not any(cut):
+        cut = [_whole(passage.content) for passage in passages]
+    for place, (passage, pieces) in enumerate(zip(passages, cut, strict=True), 1):
+        for span in pieces:
             terms = count_terms(passage.content[span[0] : span[1]], passage.language or "en").keys()
             covered = sum(word.idf for word in words if not terms.isdisjoint(word.terms))
             found.append(_Sentence(passage, place, span, covered / total))
@@ -119,7 +133,7 @@ def _sentences(passages: Sequence[Passage], words: Sequence[Word]) -> list[_Sent
 
 
 def _whole(text: str) -> list[Span]:
-    """A passage that has headings only is quoted whole."""
+    """Where there are headings only, a passage is quoted whole."""
     stripped = text.strip()
     start = text.find(stripped)
     return [(start, start + len(stripped))] if stripped else []

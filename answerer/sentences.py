@@ -27,8 +27,8 @@ _LONG = 600  # characters: what is longer is no sentence, but something like a b
 def spans(text: str) -> list[Span]:
     """Return the sentences of a passage in Markdown, in order.
 
-    Headings, rulers, fence lines and HTML comments are none; a list item, a table row and a line of code are
-    units of their own.
+    Headings, column heads, rulers, fences and HTML comments are none; a list item, a table row and a line
+    of code are units of their own.
     """
     return [span for block in _blocks(text) for span in _split(text, block) if span[1] - span[0] <= _LONG]
 
@@ -94,6 +94,7 @@ class _Cutter:
             return True
         if _RULER.fullmatch(line):
             self.flush()
+            self._drop_table_head(line, start)
             return True
         if line.lstrip().startswith("|"):
             self.flush()
@@ -104,6 +105,11 @@ class _Cutter:
             self.flush()
             self.open = (start + marker.end(), end)
         return marker is not None
+
+    def _drop_table_head(self, line: str, start: int) -> None:
+        """The row above a table's ruler names the columns and says nothing itself."""
+        if line.lstrip().startswith("|") and self.blocks and self.blocks[-1][1] == start:
+            self.blocks.pop()
 
 
 def _blocks(text: str) -> list[Span]:

@@ -94,7 +94,7 @@ def test_links_are_percent_encoded_from_the_template(house: House) -> None:
         ("Title\n=====\n\nText here.", ["Text here."]),
         ("See e.g. The Book. Then z. B. Das Buch.", ["See e.g. The Book.", "Then z. B. Das Buch."]),
         ("- [ ] first\n- second\n  goes on\n3. third", ["first", "second\n  goes on", "third"]),
-        ("| a | b |\n|---|---|\n| 1 | 2 |\n", ["| a | b |", "| 1 | 2 |"]),
+        ("| a | b |\n|---|---|\n| 1 | 2 |\n", ["| 1 | 2 |"]),
         ("~~~~\n# code\n~~~\nmore\n~~~~\nafter", ["# code", "more", "after"]),
         ("<!-- hidden\nstill -->\nseen", ["seen"]),
         ("---\n***\n\n", []),
@@ -126,6 +126,19 @@ def test_rare_words_decide_where_no_passage_is_near() -> None:
     assert is_answerable([At(1)], [common, rare], {1: 0.4}, 0.4)  # type: ignore[list-item]
     assert not is_answerable([At(2)], [rare, absent], {}, 0.4)  # type: ignore[list-item]
     assert not is_answerable([At(2)], [], {}, 0.4)  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize(
+    ("question", "found"), [("What does E-4021 mean?", True), ("What does E-9134 mean?", False)]
+)
+def test_a_code_nobody_wrote_down_is_not_answered_by_another(
+    build_house: Callable[..., House], question: str, found: bool
+) -> None:
+    house = build_house(provider="local")
+    codes = "# Codes\n\nError code E-4021 means that the period is closed.\n\nE-4022 means not open yet.\n"
+    (house.folder / "notes" / "handbook" / "codes.md").write_text(codes, "utf-8")
+    house.sync()
+    assert house.engine.ask(house.asker("cleo"), question).result.found is found
 
 
 def test_every_note_of_the_house_was_indexed(house: House) -> None:
