@@ -157,12 +157,13 @@ class Indexing:
         own = set(self._stores.lists.ids(one.read.lists))
         if job.note is not None:
             own |= set(self._stores.kept_narrow(job.note.note_id))
+        about = _about(one.cut)
         note = NewNote(
             path=job.path,
             guard=Guard(self._guards[folder], tuple(sorted(own))),
             state=one.read.state,
-            about=_about(one.cut),
-            chunks=_new_chunks(one, vectors),
+            about=about,
+            chunks=_new_chunks(one, vectors, about.language),
             note_id=None if job.note is None else job.note.note_id,
         )
         try:
@@ -222,8 +223,7 @@ def _day(text: str | None) -> date | None:
         return None
 
 
-def _new_chunks(one: Prepared, vectors: dict[bytes, Vector]) -> tuple[NewChunk, ...]:
-    language = _about(one.cut).language
+def _new_chunks(one: Prepared, vectors: dict[bytes, Vector], language: str) -> tuple[NewChunk, ...]:
     return tuple(
         NewChunk(
             seq=piece.seq,

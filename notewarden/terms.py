@@ -88,6 +88,8 @@ def query_words(text: str) -> list[tuple[str, ...]]:
 def exact_forms(text: str) -> Iterator[str]:
     """Yield what must be found as it stands: codes, versions, hosts, paths, flags."""
     for match in _RUN.finditer(_folded(text)):
+        if match.group().isalpha():
+            continue  # a plain word, as nearly all are
         run = match.group().rstrip(_EDGES).lstrip(_EDGES.replace("-", "").replace("/", "").replace("\\", ""))
         if 2 <= len(run) <= _MAX_TERM and _compound(run):
             yield "=" + run
@@ -103,7 +105,7 @@ def _compound(run: str) -> bool:
 def _words(text: str) -> Iterator[str]:
     for match in _WORD.finditer(_folded(text)):
         word = match.group()
-        if _CJK.search(word):
+        if not word.isascii() and _CJK.search(word):
             yield from (word[at : at + 2] for at in range(max(len(word) - 1, 1)))
         elif len(word) <= _MAX_TERM:
             yield word
