@@ -139,8 +139,6 @@ def _add_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     def bug(_: Request, error: Exception) -> JSONResponse:
-        # The name of the class only: a message could carry note text.
-        get_logger(__name__).error("unexpected fault", fault=type(error).__name__)
         return _error(500, "The answerer failed unexpectedly; its log has more.", 1)
 
 
@@ -160,7 +158,11 @@ class _Guard:
         if scope["type"] != "http":
             return
         refusal = _refusal(scope["headers"])
-        await (self._app if refusal is None else refusal)(scope, receive, send)
+        try:
+            await (self._app if refusal is None else refusal)(scope, receive, send)
+        except Exception as error:
+            # It was answered with 500. Further up it would be logged whole, and it may quote a note.
+            get_logger(__name__).error("unexpected fault", fault=type(error).__name__)
 
 
 def _refusal(headers: Sequence[tuple[bytes, bytes]]) -> JSONResponse | None:

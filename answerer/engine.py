@@ -73,6 +73,8 @@ class Engine:
     def ask(self, asker: Asker, question: str, where: Where = Where(), k: int = 8) -> Reply[Answer]:
         """Answer a question from the notes the asker may read; `found` is False where they hold none."""
         visit = self._visit(asker, question, k)
+        if self._settings.answer.provider != "extracts":
+            visit.notices.append("Answered with extracts: this version has no language model to ask.")
         query = self._with_vector(Query(question), visit)
 
         def work(held: Reading) -> Answer:

@@ -28,7 +28,7 @@ def find_note(reading: Reading, argument: str, shares: Sequence[ShareSettings]) 
 
     Raises NotInNotes, with one sentence for all reasons, or UsageError if two shares have it.
     """
-    meanings = list(_meanings(argument, shares))
+    meanings = list(_meanings(argument, _visible(reading, shares)))
     at = reading.notes_at([meaning.path for meaning in meanings])
     for meaning in meanings:
         exact = [note for note in at if note[2] == meaning.path and meaning.share in (None, note[1])]
@@ -52,8 +52,8 @@ def find_scope(
     """
     if not folders:
         return Scope(None if share is None else (share,), None)
-    readable = _with_parents(reading.folders())
-    chosen = [_folder(argument, known, readable) for argument in folders]
+    readable, visible = _with_parents(reading.folders()), _visible(reading, known)
+    chosen = [_folder(argument, visible, readable) for argument in folders]
     named = {meaning.share for meaning in chosen}
     if len(named) > 1:
         raise UsageError("The folders belong to different shares; ask about one share at a time.")
@@ -62,6 +62,12 @@ def find_scope(
         return Scope((), ())
     only = share if share is not None else within
     return Scope(None if only is None else (only,), tuple(meaning.path for meaning in chosen))
+
+
+def _visible(reading: Reading, shares: Sequence[ShareSettings]) -> list[ShareSettings]:
+    """A share without a readable note is no share: its name means as much as any other text."""
+    names = set(reading.shares())
+    return [share for share in shares if share.name in names]
 
 
 def _only(notes: Sequence[tuple[int, str, bytes]]) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.answer_house import write_house
 
 ASK = Path(sys.executable).parent / "ask"
 
@@ -217,3 +218,21 @@ def _wait_until_it_reads(pid: int) -> None:
         time.sleep(0.05)
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
         seen = seen + 1 if fields[0] == "S" else 0
+
+
+def test_a_question_finds_what_was_written_since_the_last_poll(tmp_path: Path) -> None:
+    folder = tmp_path / "late"
+    folder.mkdir(mode=0o700)
+    config = write_house(folder, '[schedule]\npoll = "1s"\n').file
+    first = ask(config, "walrus password", "--as", "cleo", "--no-sync")
+    assert first.returncode == 7, "nothing is indexed yet"
+    assert ask(config, "walrus password", "--as", "cleo").returncode == 0
+    (folder / "notes/handbook/new.md").write_text("# New\n\nThe axolotl moved in.\n", "utf-8")
+    time.sleep(1.1)  # the poll that is due
+    assert ask(config, "axolotl", "--as", "cleo", "--no-sync").returncode == 3
+    done = ask(config, "axolotl", "--as", "cleo")
+    assert done.returncode == 0 and b"new.md" in done.stdout
+    (folder / "notes").rename(folder / "gone")
+    time.sleep(1.1)
+    done = ask(config, "axolotl", "--as", "cleo")
+    assert done.returncode == 0 and b"new.md" in done.stdout, "the index answers"

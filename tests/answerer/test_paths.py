@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 
 import pytest
 from support.answer_house import House
@@ -91,3 +92,15 @@ def test_lines_of_a_note(house: House) -> None:
     assert shown.text == "".join(lines[6:9])
     with pytest.raises(NotInNotes, match="lines"):
         house.engine.show(asker, "handbook/leave.md", lines=(100, 120))
+
+
+def test_the_name_of_a_hidden_share_means_nothing(build_house: Callable[..., House]) -> None:
+    house = build_house()
+    (house.folder / "lab/open/hours.md").unlink()
+    house.sync()
+    told = []
+    for share in ("lab", "unknown"):
+        where = Where(folders=(f"{share}:it", "handbook"))
+        told.append(house.engine.search(house.asker("cleo"), "leave", where, k=500).result)
+    assert told[0] == told[1]
+    assert told[0].results, "the other folder still counts"
