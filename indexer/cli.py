@@ -14,11 +14,8 @@ import typer
 import typer.main
 
 from indexer.output import close_quietly, out, out_json, say, shown
-from indexer.setup import DEBUG, quiet_logging
-from notewarden.log import get_logger
 
 _INTERRUPTED = 130
-_log = get_logger(__name__)
 
 app = typer.Typer(
     add_completion=False,
@@ -79,7 +76,7 @@ def sync(
     as_json: Json = False,
 ) -> int:
     """Bring the index to what stands in the shares."""
-    from indexer.setup import settings_of
+    from indexer.start import settings_of
     from indexer.syncing import Wish, run_sync
 
     return run_sync(settings_of(context.obj), Wish(full=full, dry_run=dry_run, as_json=as_json))
@@ -92,7 +89,7 @@ def status(context: typer.Context, as_json: Json = False) -> int:
     The exit code is 1 if something needs a look.
     """
     from db.pool import Database
-    from indexer.setup import settings_of
+    from indexer.start import settings_of
     from indexer.status import read_status
     from indexer.statustext import as_text
 
@@ -119,7 +116,7 @@ def reindex(
 
     Their old rows serve until the new ones stand. A parked note is tried again.
     """
-    from indexer.setup import settings_of
+    from indexer.start import settings_of
     from indexer.syncing import run_reindex
     from notewarden.errors import UsageError
 
@@ -141,7 +138,7 @@ def confirm_deletes(
     Where many notes are gone at once, their rows are held, hidden from everybody, until it is sure or said
     here that they were deleted. Each name is looked for once more.
     """
-    from indexer.setup import settings_of
+    from indexer.start import settings_of
     from indexer.syncing import run_confirm
     from notewarden.errors import UsageError
 
@@ -178,7 +175,7 @@ def readable(
     from acl.directory import make_directory
     from db.pool import Database
     from indexer import readable as listing
-    from indexer.setup import settings_of
+    from indexer.start import settings_of
 
     settings = settings_of(context.obj)
     directory = make_directory(settings)
@@ -204,7 +201,7 @@ def why(
 
     With --as, why this user may or may not; without, who may, layer by layer.
     """
-    from indexer.setup import settings_of
+    from indexer.start import settings_of
     from indexer.syncing import explained
 
     found = explained(settings_of(context.obj), path, user, share)
@@ -220,11 +217,13 @@ def why(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `notewarden` and return its exit code. Errors are one sentence on stderr, never a traceback."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["--version"]:
+        out(f"notewarden {version('notewarden')}")
+        return 0
+    from indexer.start import quiet_logging
+
     quiet_logging()
     try:
-        if given[:1] == ["--version"]:
-            out(f"notewarden {version('notewarden')}")
-            return 0
         command: Any = typer.main.get_command(app)
         code = int(command.main(_config_first(given), prog_name="notewarden", standalone_mode=False) or 0)
         return _interrupted() if code == _INTERRUPTED else code  # typer tells of Ctrl-C by the code alone
@@ -257,11 +256,14 @@ def _config_first(given: list[str]) -> list[str]:
 
 def _failed(error: Exception) -> int:
     """Say what went wrong: our errors and those of the command line know their sentence and exit code."""
+    from indexer.start import DEBUG
+    from notewarden.log import get_logger
+
     if os.environ.get(DEBUG):
         traceback.print_exception(error)
     code = getattr(error, "exit_code", None)
     if not isinstance(code, int):
-        _log.error("unexpected fault", exc_info=error)
+        get_logger(__name__).error("unexpected fault", exc_info=error)
         say(f"Unexpected fault ({type(error).__name__}); this is a bug, please report it.")
         return 1
     words = getattr(error, "format_message", None)

@@ -1,4 +1,4 @@
-"""What every admin command starts from: settings, logging, the index, and who runs it."""
+"""What the commands that use the index need besides it: directory and model, patience, who runs them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TypeVar
 
 from acl.directory import Directory, make_directory
@@ -17,11 +16,8 @@ from indexer.sync import IndexerBusy
 from notewarden.embedding.base import Embedder
 from notewarden.embedding.factory import make_embedder
 from notewarden.errors import AskerUnknown
-from notewarden.log import configure_logging
-from notewarden.settings import Settings, find_config, load_settings
-from notewarden.settings_sections import LogSettings
+from notewarden.settings import Settings
 
-DEBUG = "NOTEWARDEN_DEBUG"
 _PATIENCE_S = 60.0
 _PAUSE_S = 0.5
 
@@ -34,20 +30,6 @@ class Equipment:
 
     directory: Directory
     embedder: Embedder
-
-
-def quiet_logging(settings: LogSettings | None = None) -> None:
-    """Log only errors: a command says itself what it did, the daemon's log is for what nobody watches."""
-    given = settings or LogSettings()
-    level = given.level if given.level == "debug" or os.environ.get(DEBUG) else "error"
-    configure_logging(given.model_copy(update={"level": level}))
-
-
-def settings_of(config: Path | None) -> Settings:
-    """Return the configuration that this command works by. Raises ConfigError."""
-    settings = load_settings(find_config(config))
-    quiet_logging(settings.log)
-    return settings
 
 
 def equip(settings: Settings) -> Equipment:
