@@ -84,6 +84,7 @@ class SharePoll:
         seen = identity.check(poll.opened.root, poll.known.values())
         survey = self._survey(poll, trust_hints=recorded.get("policy") == policy)
         found = Sweep(poll.stores, poll.opened, self._run.directory, full=self._run.full).run(survey)
+        found.jobs += self._for_new_generation(poll, survey, found)
         identity.still(poll.opened.root)
         self._apply(poll, survey, found)
         self.report.unread = found.unread
@@ -151,7 +152,7 @@ class SharePoll:
 
     def _index(self, poll: _Poll, survey: Survey, found: Verdicts) -> None:
         guards = {folder: poll.stores.lists.ids(lists) for folder, lists in survey.guards.items()}
-        jobs = sorted(found.jobs + self._for_new_generation(poll, survey, found), key=lambda job: job.path)
+        jobs = sorted(found.jobs, key=lambda job: job.path)
         work = Indexing(self._run, self._settings, poll.opened, poll.stores, self.report)
         work.work(jobs, guards)
         poll.stores.audiences.drop_empty()

@@ -21,8 +21,9 @@ from db.notes import FileState, Known, Narrowed, NoteStore
 from db.pool import Connection
 from indexer.deletes import judge
 from indexer.files import Files
-from indexer.hint import inode_of, size_of
+from indexer.hint import inode_of
 from indexer.identity import is_gone
+from indexer.moves import MoveFinder
 from indexer.narrowing import opens
 from indexer.patterns import Patterns
 from indexer.policies import Policies, Standing, Wanted
@@ -58,6 +59,7 @@ class Verdicts:
     back: list[int] = field(default_factory=list)
     trouble: list[tuple[bytes, State, str, bytes | None]] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
+    settled: set[bytes] = field(default_factory=set)
     hashed: set[bytes] = field(default_factory=set)
 
 
@@ -103,14 +105,14 @@ class Sweep:
         self._directory = directory
         self._closed = (stores.lists.closed(),)
         self._standing = Standing(stores.audiences, stores.lists)
-        self._settled: set[bytes] = set()
+        self._replaced: list[tuple[Known, ReadNote]] = []
         self._owns: dict[int, tuple[int, ...]] | None = None
         self.found = Verdicts()
 
     def run(self, survey: Survey) -> Verdicts:
         """Decide for every indexed note of the survey; unseen ones are left as they are."""
         self.found.unread = len(survey.unseen)
-        self._settled = survey.settled
+        self.found.settled = survey.settled
         guards = {folder: self._stores.lists.ids(lists) for folder, lists in survey.guards.items()}
         for folder, notes in survey.unchanged.items():
             self._unchanged(folder, guards[folder], notes)
@@ -189,7 +191,11 @@ class Sweep:
         self.found.hashed.add(note.path)
         if note.absent:
             self.found.back.append(note.note_id)
-        self._judge_read(note, read, parents)
+        changed = read.state.content_hash != note.content_hash
+        if changed and inode_of(read.state.hint) != inode_of(note.hint):
+            self._replaced.append((note, read))  # judged when it is known what moved
+        else:
+            self._judge_read(note, read, parents)
 
     def _judge_read(self, note: Known, read: ReadNote, parents: tuple[int, ...]) -> None:
         live = self._own(note, read.lists)
@@ -202,7 +208,7 @@ class Sweep:
             # The old text goes on serving only those who pass its own policy and the live one.
             self._want(note, folder, {*parents, *self._indexed_own(note), *live})
             again = True
-        if again and note.path not in self._settled:
+        if again and note.path not in self.found.settled:
             self.found.jobs.append(Job(note.path, note))
 
     def _after_failure(self, note: Known, parents: tuple[int, ...], error: NoteError) -> Iterable[int]:
@@ -243,11 +249,30 @@ class Sweep:
     def _absent(self, survey: Survey, guards: dict[bytes, tuple[int, ...]]) -> None:
         gone = [note for note in survey.absent if self._is_gone(note)]
         self.found.unread += len(survey.absent) - len(gone)  # there after all: the next poll lists it
-        moves = self._moves(survey, gone, guards)
+        finder = self._moves(survey, gone, guards)
         for note in gone:
-            if note.note_id not in moves:
+            if note.note_id not in finder.taken:
                 self.found.gone.append(note)
                 self._want(note, note.path.rpartition(b"/")[0], self._closed)
+        for note, read in self._replaced:
+            self._judge_replaced(note, read, guards[note.path.rpartition(b"/")[0]], finder)
+
+    def _judge_replaced(
+        self, note: Known, read: ReadNote, parents: tuple[int, ...], finder: MoveFinder
+    ) -> None:
+        """Judge a note in whose place another file stands: that may have come from a narrower rule."""
+        if note.note_id in finder.taken:  # the note went elsewhere; this is a new one
+            self.found.jobs.append(Job(note.path, None))
+            return
+        origins = finder.origins(read) if self._source.by_folder else []
+        for origin in (one for one in origins if one.note_id != note.note_id):
+            old = self._indexed_own(origin)
+            if self._opens(old, read.lists):
+                kept = Narrowed(old, self._stores.lists.ids(read.lists))
+                self._stores.narrow[note.note_id] = kept
+                self.found.narrowed.append((note, kept))
+                break
+        self._judge_read(note, read, parents)
 
     def _is_gone(self, note: Known) -> bool:
         """Look a second time; a name that is no longer a note of this share counts as gone too."""
@@ -255,8 +280,8 @@ class Sweep:
             self._share.files, self._root, note.path
         )
 
-    def _moves(self, survey: Survey, gone: list[Known], guards: dict[bytes, tuple[int, ...]]) -> set[int]:
-        finder = _MoveFinder(gone)
+    def _moves(self, survey: Survey, gone: list[Known], guards: dict[bytes, tuple[int, ...]]) -> MoveFinder:
+        finder = MoveFinder(gone, [note for note, _ in self._replaced])
         for path, info in survey.fresh:
             read = self._read_candidate(path) if finder.may_match(info.st_ino, info.st_size) else None
             note = finder.take(info.st_ino, path, read) if read is not None else None
@@ -264,7 +289,7 @@ class Sweep:
                 self.found.jobs.append(Job(path, None))
             else:
                 self._rename(note, read, guards[path.rpartition(b"/")[0]])
-        return finder.taken
+        return finder
 
     def _read_candidate(self, path: bytes) -> ReadNote | None:
         try:
@@ -281,8 +306,9 @@ class Sweep:
         if self._source.by_folder and self._opens(self._indexed_own(note), read.lists):
             self.found.narrowed.append((note, Narrowed(self._indexed_own(note), live)))
             own |= set(self._indexed_own(note))
-        elif not same_text:
-            own |= set(self._indexed_own(note))
+        else:
+            self.found.released += [note.note_id] if note.note_id in self._stores.narrow else []
+            own |= set() if same_text else set(self._indexed_own(note))
         if same_text:
             self.found.verified.append((note, read.state, tuple(sorted(own))))
         self.found.renamed.append((note, read.path))
@@ -293,35 +319,6 @@ class Sweep:
         """Whether a rename would let anybody in whom the old rule kept out."""
         before = tuple(stored(self._stores.conn, old).values())
         return opens(self._directory, before, new)
-
-
-class _MoveFinder:
-    """Pairs new paths with notes that are gone: by file id, else by content."""
-
-    def __init__(self, gone: list[Known]) -> None:
-        self.taken: set[int] = set()
-        self._by_inode = {inode_of(note.hint): note for note in gone}
-        self._sizes = {size_of(note.hint) for note in gone}
-        self._by_hash: dict[bytes, list[Known]] = {}
-        for note in gone:
-            self._by_hash.setdefault(note.content_hash, []).append(note)
-
-    def may_match(self, inode: int, size: int) -> bool:
-        """Tell cheaply whether a new file is worth reading."""
-        return inode in self._by_inode or size in self._sizes
-
-    def take(self, inode: int, path: bytes, read: ReadNote) -> Known | None:
-        """Return the gone note that the new file is, each one once."""
-        name = path.rpartition(b"/")[2]
-        same = [
-            one for one in self._by_hash.get(read.state.content_hash, []) if one.note_id not in self.taken
-        ]
-        same.sort(key=lambda one: (inode_of(one.hint) != inode, one.path.rpartition(b"/")[2] != name))
-        found = same[0] if same else self._by_inode.get(inode)
-        if found is None or found.note_id in self.taken:
-            return None
-        self.taken.add(found.note_id)
-        return found
 
 
 class Applier:
@@ -372,7 +369,7 @@ class Applier:
 
     def _note_trouble(self, found: Verdicts) -> None:
         conn, share_id = self._stores.conn, self._stores.share_id
-        waiting = {job.path for job in found.jobs}  # their attempts go on being counted
+        waiting = {job.path for job in found.jobs} | found.settled  # their attempts go on being counted
         quiet = [note.path for note, _, _ in found.verified if note.path not in waiting]
         quiet += [note.path for note in found.gone]
         ledger.clear(conn, share_id, quiet)

@@ -1,0 +1,167 @@
+"""Notes in trouble: each with its reason, its attempts and its time, and none at the cost of another."""
+
+from __future__ import annotations
+
+import time
+
+from share_world import ShareWorld
+
+LONG = "# Long\n\n" + "\n\n".join(f"## Part {n}\n\nWords of part {n}. " * 9 for n in range(20))
+
+
+def test_a_note_too_large_is_skipped_and_not_looked_at_again(make_world) -> None:
+    world = make_world(max_bytes=2_000)
+    file = world.write("a.md", "# A\n\n" + "word " * 1_000)
+    world.write("b.md")
+    report = world.sync_all()
+    assert (report.shares[0].skipped, report.shares[0].hashed, report.exit_code) == (1, 1, 0)
+    assert "max_bytes" in world.trouble()["a.md"].reason
+    time.sleep(0.1)
+    world.sync()
+    assert world.files.opened == []
+    file.write_text("# A\n\nshort\n")
+    assert world.sync().added == 1
+    assert world.trouble() == {}
+
+
+def test_a_note_that_grew_too_large_leaves_the_index(make_world) -> None:
+    world = make_world(max_bytes=2_000)
+    file = world.write("a.md")
+    world.sync()
+    file.write_text("# A\n\n" + "word " * 1_000)
+    time.sleep(0.1)
+    report = world.sync()
+    assert (report.skipped, report.deleted, report.held) == (1, 0, 0)
+    assert world.paths() == set()
+    first = world.trouble()["a.md"]
+    world.sync()
+    assert world.files.opened == []
+    assert world.trouble()["a.md"] == first
+    world.whole()
+
+
+def test_a_note_of_too_many_chunks_is_skipped_whole(make_world) -> None:
+    world = make_world(max_chunks=5)
+    file = world.write("a.md")
+    world.sync()
+    file.write_text(LONG)
+    time.sleep(0.1)
+    assert world.sync().skipped == 1
+    assert (world.paths(), world.text("owner")) == (set(), "")
+    assert "max_chunks" in world.trouble()["a.md"].reason
+    world.sync()
+    assert world.files.opened == []
+
+
+def test_a_binary_is_skipped_with_its_reason_and_not_read_again(world: ShareWorld) -> None:
+    (world.root / "a.md").write_bytes(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n" + bytes(range(256)) * 20)
+    world.write("b.md")
+    time.sleep(0.1)
+    report = world.sync_all()
+    assert (report.shares[0].skipped, report.exit_code) == (1, 0)
+    assert world.trouble()["a.md"].reason
+    report = world.sync_all()
+    assert (report.shares[0].hashed, report.shares[0].skipped, world.files.opened) == (0, 1, [])
+
+
+def test_trouble_goes_with_its_note(world: ShareWorld) -> None:
+    file = world.write("a.md")
+    (world.root / "a.md").write_bytes(bytes(range(256)) * 20)
+    world.sync()
+    assert world.trouble()
+    file.unlink()
+    world.sync()
+    assert world.trouble() == {}
+
+
+def test_a_transient_failure_is_pending_and_tried_again(world: ShareWorld) -> None:
+    for number in range(5):
+        world.write(f"{number}.md")
+    world.embedder.poison = {"About": False}
+    since = set()
+    for attempt in range(1, 6):
+        report = world.sync_all()
+        assert (report.shares[0].pending, report.shares[0].parked, report.exit_code) == (5, 0, 6)
+        assert {one.attempts for one in world.trouble().values()} == {attempt}
+        since.add(world.trouble()["0.md"].since)
+    assert len(since) == 1
+    world.embedder.poison = {}
+    report = world.sync_all()
+    assert (report.shares[0].added, report.shares[0].pending, report.exit_code) == (5, 0, 0)
+    assert world.trouble() == {}
+
+
+def test_one_poison_note_costs_no_other(world: ShareWorld) -> None:
+    for number in range(10):
+        world.write(f"{number}.md")
+    world.write("4b.md", "# Poison\n\npoison\n")
+    world.embedder.poison = {"poison": True}
+    report = world.sync_all()
+    assert (report.shares[0].added, report.shares[0].pending) == (10, 1)
+    world.whole()
+
+
+def test_a_note_that_fails_for_good_is_parked_until_it_changes(world: ShareWorld) -> None:
+    file = world.write("a.md", "# A\n\npoison\n")
+    world.embedder.poison = {"poison": True}
+    states = []
+    for _ in range(4):
+        report = world.sync()
+        states.append((report.pending, report.parked))
+    assert states == [(1, 0), (1, 0), (0, 1), (0, 1)]
+    assert world.files.opened == []
+    file.write_text("# A\n\nmore poison\n")
+    assert world.sync().pending == 1
+    assert world.trouble()["a.md"].attempts == 1
+    file.write_text("# A\n\ncured\n")
+    assert (world.sync().added, world.trouble()) == (1, {})
+
+
+def test_an_indexed_note_is_parked_too_and_its_rights_go_on_counting(world: ShareWorld) -> None:
+    file = world.write("a.md", "# A\n\ngood words\n")
+    world.sync()
+    file.write_text("# A\n\npoison\n")
+    world.embedder.poison = {"poison": True}
+    tried = 0
+
+    def count(*_: object) -> None:
+        nonlocal tried
+        tried += 1
+
+    for _ in range(3):
+        world.sync(progress=count)
+    assert (tried, world.trouble()["a.md"].state) == (3, "parked")
+    assert "good words" in world.text("alice")
+    world.sync(progress=count)
+    assert (tried, world.trouble()["a.md"].attempts) == (3, 3)
+    file.chmod(0o600)
+    world.sync()
+    assert world.readable("alice") == set()
+    file.write_text("# A\n\nnew words\n")
+    world.sync()
+    assert "new words" in world.text("owner")
+    assert world.trouble() == {}
+
+
+def test_a_refused_row_costs_no_other_note_of_its_folder(world: ShareWorld) -> None:
+    """The database refuses the first note of a new folder; the ids learnt meanwhile went back with it."""
+    for number in range(3):
+        world.write(f"new/{number}.md", f"# Title {number}\n\nwords of number {number}\n")
+    with world.database.owner() as conn:
+        conn.execute("alter table nw.note_chunk add constraint none check (content !~ 'number 0')")
+    report = world.sync()
+    assert (report.added, report.pending) == (2, 1)
+    assert "SQLSTATE 23514" in world.trouble()["new/0.md"].reason
+    assert world.readable("alice") == {"new/1.md", "new/2.md"}
+    world.whole()
+
+
+def test_stopping_leaves_what_is_done_and_the_rest_to_the_next_run(world: ShareWorld) -> None:
+    for number in range(100):
+        world.write(f"{number}.md")
+    done = []
+    world.sync(progress=done.append, stopped=lambda: bool(done))
+    assert 0 < len(world.paths()) < 100
+    world.whole()
+    world.sync()
+    assert len(world.paths()) == 100
