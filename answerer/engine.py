@@ -26,7 +26,7 @@ from answerer.results import (
     iso_or_none,
     link_to,
 )
-from answerer.retrieval import Query, Ranking, parse_words, rank, select
+from answerer.retrieval import Query, Ranking, clean, parse_words, rank, select
 from answerer.shown import cut_lines
 from db.pool import Database
 from db.search import Passage, Reading, last_poll, reading
@@ -75,7 +75,7 @@ class Engine:
         visit = self._visit(asker, question, k)
         if self._settings.answer.provider != "extracts":
             visit.notices.append("Answered with extracts: this version has no language model to ask.")
-        query = self._with_vector(Query(question), visit)
+        query = self._with_vector(Query(clean(question)), visit)
 
         def work(held: Reading) -> Answer:
             self._narrow(held, where)
@@ -99,7 +99,7 @@ class Engine:
         if explain:
             asker.require_privileged("--explain")
         visit = self._visit(asker, words, k)
-        query = self._with_vector(parse_words(words), visit)
+        query = self._with_vector(parse_words(clean(words)), visit)
 
         def work(held: Reading) -> Results:
             self._narrow(held, where)

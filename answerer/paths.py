@@ -50,6 +50,8 @@ def find_scope(
 
     Raises UsageError when the folders name different shares, which one scope cannot hold.
     """
+    if share is not None and share not in reading.shares():
+        return Scope((), ())
     if not folders:
         return Scope(None if share is None else (share,), None)
     readable, visible = _with_parents(reading.folders()), _visible(reading, known)

@@ -39,6 +39,11 @@ class Query:
         return bool(self.phrases or self.without)
 
 
+def clean(text: str) -> str:
+    """Return `text` without NUL and lone surrogates, which no note's text holds and no query may."""
+    return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
+
+
 def parse_words(words: str) -> Query:
     """Return the query of a search: quoted phrases must stand in a chunk, a `-word` must not."""
     phrases = tuple(found.strip() for found in _PHRASE.findall(words) if found.strip())

@@ -196,3 +196,29 @@ def test_without_a_socket_there_is_no_service(standing_house: Path) -> None:
     command = [str(BIN / "notewarden-answerer"), "--config", str(standing_house)]
     done = subprocess.run(command, capture_output=True, timeout=60)
     assert done.returncode == 2 and b"socket" in done.stderr
+
+
+def test_a_socket_that_systemd_made_is_taken_over(standing_house: Path, tmp_path: Path) -> None:
+    config, path = standing_house.with_name("served.toml"), str(tmp_path / "passed.sock")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+        door.bind(path)
+        door.listen()
+        start = 'exec 3<&"$0"; export LISTEN_FDS=1 LISTEN_PID=$$; exec "$1" --config "$2"'
+        command = [
+            "/bin/bash",
+            "-c",
+            start,
+            str(door.fileno()),
+            str(BIN / "notewarden-answerer"),
+            str(config),
+        ]
+        running = subprocess.Popen(command, pass_fds=[door.fileno()], stderr=subprocess.PIPE)
+    try:
+        status, body = call(path, "GET", "/v1/status?as=ben")
+        assert (status, body["user"]) == (200, "ben")
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(30) == 0
+        assert Path(path).exists(), "it is systemd's to remove"
+    finally:
+        running.kill()
+        running.communicate()
