@@ -202,7 +202,7 @@ def why(
     With --as, why this user may or may not; without, who may, layer by layer.
     """
     from indexer.start import settings_of
-    from indexer.syncing import explained
+    from indexer.why import explained
 
     found = explained(settings_of(context.obj), path, user, share)
     for doubt in found.doubts:

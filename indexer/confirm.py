@@ -10,10 +10,10 @@ from db import audit, ledger, shares
 from db.audiences import AudienceStore
 from db.notes import Known, NoteStore
 from db.pool import Connection, Database
+from indexer.actor import actor_of
 from indexer.files import Files
 from indexer.identity import Identity, is_gone, opened_share
 from indexer.patterns import Patterns
-from indexer.setup import actor_of
 from indexer.sync import sole_indexer
 from notewarden.errors import ShareUnavailable
 from notewarden.settings_sections import ShareSettings

@@ -9,9 +9,9 @@ from acl.token import build_token
 from db import audit
 from db.pool import Database
 from db.search import reading
+from indexer.actor import actor_of
 from indexer.notepaths import Place
 from indexer.output import shown
-from indexer.setup import actor_of
 from notewarden.display import show_path
 
 

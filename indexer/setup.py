@@ -1,21 +1,18 @@
-"""What the commands that use the index need besides it: directory and model, patience, who runs them."""
+"""What the commands that use the index need besides it: directory and model, and patience."""
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from acl.directory import Directory, make_directory
-from acl.sid import HOST, Sid, unix_user
 from acl.source import make_source
 from indexer.output import say
 from indexer.sync import IndexerBusy
 from notewarden.embedding.base import Embedder
 from notewarden.embedding.factory import make_embedder
-from notewarden.errors import AskerUnknown
 from notewarden.settings import Settings
 
 _PATIENCE_S = 60.0
@@ -60,12 +57,3 @@ def patiently(work: Callable[[], T], patience_s: float = _PATIENCE_S) -> T:
             say("another indexer is at work on this database; waiting for it to end")
             told = True
         time.sleep(_PAUSE_S)
-
-
-def actor_of(directory: Directory) -> Sid:
-    """Return the SID of the account that runs this command; root is often in no directory."""
-    uid = os.geteuid()
-    try:
-        return directory.user_by_uid(uid).sid
-    except AskerUnknown:
-        return unix_user(uid, HOST)

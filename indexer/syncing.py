@@ -11,11 +11,10 @@ from indexer.confirm import Confirmation, Confirmed
 from indexer.output import out, out_json, say
 from indexer.progress import ProgressLine
 from indexer.rehearsal import Rehearsal
-from indexer.reindex import index_paths, outdate
+from indexer.reindex import outdate
 from indexer.report import ShareReport, SyncReport
 from indexer.setup import Equipment, equip, patiently
 from indexer.sync import Indexer, Options
-from indexer.why import Explainer, Why
 from notewarden.display import printable
 from notewarden.errors import ShareUnavailable, SyncIncomplete, UsageError
 from notewarden.settings import Settings
@@ -81,17 +80,6 @@ def run_confirm(settings: Settings, share: str | None, *, emptied: bool) -> int:
     for sentence in trouble:
         say(sentence)
     return ShareUnavailable.exit_code if trouble else 0
-
-
-def explained(settings: Settings, path: str, user: str | None, share: str | None) -> Why:
-    """Return the explanation for the note that `path` names. Raises NotInNotes, UsageError, AskerUnknown."""
-    directory = make_directory(settings)
-    account = None if user is None else directory.user(user)
-    with Database.open(settings) as database:
-        with database.owner() as conn:
-            place = index_paths(conn, settings, share).note(path)
-        of = next(one for one in settings.shares if one.name == place.share)
-        return Explainer(database, directory, of).explain(place, account)
 
 
 def as_text(report: SyncReport) -> str:

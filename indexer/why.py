@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from acl.directory import Account, Directory
+from acl.directory import Account, Directory, make_directory
 from acl.model import AccessList
 from acl.sid import EVERYONE, Sid, bare
 from acl.source import make_source
@@ -16,13 +16,15 @@ from acl.why import explain
 from db import audit, lists, notes, shares
 from db.pool import Connection, Database
 from db.search import reading
+from indexer.actor import actor_of
 from indexer.files import Files, opened_folder
 from indexer.identity import opened_share
 from indexer.notepaths import Place
 from indexer.output import moment, shown
-from indexer.setup import actor_of
+from indexer.reindex import index_paths
 from notewarden.display import printable, show_path
 from notewarden.errors import NotewardenError, NotInNotes
+from notewarden.settings import Settings
 from notewarden.settings_sections import ShareSettings
 
 _AHEAD = timedelta(seconds=5)  # a sweep further in the future is no sweep
@@ -167,6 +169,17 @@ class Explainer:
                 return found
         except (OSError, NotewardenError):
             return []
+
+
+def explained(settings: Settings, path: str, user: str | None, share: str | None) -> Why:
+    """Return the explanation for the note that `path` names. Raises NotInNotes, UsageError, AskerUnknown."""
+    directory = make_directory(settings)
+    account = None if user is None else directory.user(user)
+    with Database.open(settings) as database:
+        with database.owner() as conn:
+            place = index_paths(conn, settings, share).note(path)
+        of = next(one for one in settings.shares if one.name == place.share)
+        return Explainer(database, directory, of).explain(place, account)
 
 
 class _Teller:
