@@ -34,7 +34,7 @@ source = "nss"
 
 
 class SlowFiles(Files):
-    """The real files, with every open of a folder or a note taking a millisecond longer, as over a network."""
+    """The real files, each open of a folder or note taking a given time longer, as over a network."""
 
     def __init__(self, delay_s: float) -> None:
         self._delay_s = delay_s

@@ -5,10 +5,36 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-_WORDS = (
-    "pump valve order shift supplier invoice server backup meeting draft release customer office travel "
-    "contract budget sample night weekly report number early change review team storage update plan"
-).split()
+_WORDS = [
+    "pump",
+    "valve",
+    "order",
+    "shift",
+    "supplier",
+    "invoice",
+    "server",
+    "backup",
+    "meeting",
+    "draft",
+    "release",
+    "customer",
+    "office",
+    "travel",
+    "contract",
+    "budget",
+    "sample",
+    "night",
+    "weekly",
+    "report",
+    "number",
+    "early",
+    "change",
+    "review",
+    "team",
+    "storage",
+    "update",
+    "plan",
+]
 
 
 def make_tree(root: Path, notes: int, *, per_folder: int = 100, seed: int = 1) -> None:

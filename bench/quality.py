@@ -1,0 +1,114 @@
+"""How well passages are found: recall@5, hit@5, MRR@10 and refusals, of each leg and of both together.
+
+The sample share is always measured; `--set` and `--distractors` add folders of notes with a questions file:
+`python -m bench quality --set NOTES QUESTIONS --distractors FOLDER`. Figures are of passages, not notes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from acl.directory import make_directory
+from answerer.door import Tell, Told, Wish
+from answerer.engine import Engine, Where
+from answerer.evaluation import as_text, evaluate, read_questions
+from answerer.identity import Asker, Doorkeeper
+from db.pool import Database
+from indexer.sync import Indexer
+from notewarden.embedding.base import Embedder
+from notewarden.embedding.factory import make_embedder
+from notewarden.settings import Settings, load_settings
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+LEGS = {"keyword": (0.0, 1.0), "vector": (1.0, 0.0), "hybrid": (1.0, 1.0)}
+
+_SHARE = """
+[[share]]
+name = "{name}"
+path = "{path}"
+[share.acl]
+source = "declared"
+[[share.acl.rule]]
+folder = ""
+readers = ["everyone"]
+"""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Print one table for the sample, and one for the set named on the command line."""
+    parser = argparse.ArgumentParser(prog="bench quality", description=__doc__)
+    parser.add_argument("--set", nargs=2, type=Path, metavar=("NOTES", "QUESTIONS"))
+    parser.add_argument("--distractors", nargs="*", type=Path, default=[])
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="notewarden-bench-") as folder:
+        _sample(Path(folder))
+    if options.set is not None:
+        with tempfile.TemporaryDirectory(prefix="notewarden-bench-") as folder:
+            _other(Path(folder), options.set, options.distractors)
+
+
+def _sample(folder: Path) -> None:
+    rules = (EXAMPLES / "rules.toml").read_text(encoding="utf-8")
+    share = f'[[share]]\nname = "notes"\npath = "{EXAMPLES / "notes"}"\n{rules}'
+    people = (EXAMPLES / "people.toml").read_text(encoding="utf-8")
+    _measure("the sample", _settings(folder, people, share), EXAMPLES / "questions.jsonl", "ines")
+
+
+def _other(folder: Path, named: tuple[Path, Path], distractors: Sequence[Path]) -> None:
+    notes, questions = named
+    shares = [_SHARE.format(name="set", path=notes.resolve())]
+    shares += [_SHARE.format(name=f"beside{n}", path=path.resolve()) for n, path in enumerate(distractors)]
+    settings = _settings(folder, "[users.anybody]\ngroups = []\n", "".join(shares))
+    _measure(f"{notes.parent.name}, {len(distractors)} folders beside", settings, questions, "anybody")
+
+
+def _settings(folder: Path, people: str, shares: str) -> Settings:
+    (folder / "people.toml").write_text(people, encoding="utf-8")
+    config = folder / "config.toml"
+    head = (
+        f'state_dir = "{folder / "state"}"\n[directory]\nsource = "file"\nfile = "{folder / "people.toml"}"\n'
+    )
+    config.write_text(head + shares, encoding="utf-8")
+    for file in folder.iterdir():
+        file.chmod(0o600)
+    return load_settings(config)
+
+
+def _measure(title: str, settings: Settings, questions: Path, user: str) -> None:
+    embedder = make_embedder(settings.embedding)
+    cases = read_questions(questions)
+    with Database.open(settings) as database:
+        report = Indexer(settings, database, embedder=embedder).sync()
+        print(
+            f"\n{title}: {sum(s.seen for s in report.shares)} notes, {report.chunks_embedded} chunks, "
+            f"{len(cases)} questions, indexed in {report.seconds:.0f} s"
+        )
+        rows = {
+            name: evaluate(cases, _teller(settings, database, embedder, weights, user))["all"]
+            for name, weights in LEGS.items()
+        }
+        print(as_text(rows))
+
+
+def _teller(
+    settings: Settings, database: Database, embedder: Embedder, weights: tuple[float, float], user: str
+) -> Tell:
+    vector, keyword = weights
+    search = settings.search.model_copy(update={"vector_weight": vector, "keyword_weight": keyword})
+    directory = make_directory(settings)
+    chosen = settings.model_copy(update={"search": search})
+    engine = Engine(chosen, database, directory, embedder)
+    doorkeeper = Doorkeeper(directory, chosen, service=False)
+
+    def tell(wish: Wish) -> Told:
+        asker: Asker = doorkeeper.asker(0, wish.fields.get("as", user))
+        if wish.action == "search":
+            return Told(
+                engine.search(asker, wish.fields["words"], Where(), wish.fields["k"]).result.to_json()
+            )
+        return Told(engine.ask(asker, wish.fields["question"], Where(), wish.fields["k"]).result.to_json())
+
+    return tell
