@@ -16,7 +16,7 @@ import pytest
 
 from notewarden.settings import Settings, load_settings
 
-pytest_plugins = ["support.accounts", "support.database", "support.command"]
+pytest_plugins = ["support.accounts", "support.database", "support.command", "support.samba"]
 
 _OURS = re.compile(
     r"NOTEWARDEN_(?!REQUIRE_SERVICES$)|VOYAGE_|ANTHROPIC_|PG[A-Z]+$|XDG_|CREDENTIALS_DIRECTORY$|JOURNAL_STREAM$|INVOCATION_ID$"
