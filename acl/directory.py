@@ -70,6 +70,16 @@ class Directory(Protocol):
         ...
 
 
+def listed_by(directory: Directory) -> frozenset[Sid] | None:
+    """The SIDs whose members a directory knows only because it lists them, None where it lists none.
+
+    A directory that has such SIDs offers them as ``listed()``. One that is gone from there may have been
+    deleted or forgotten: nobody can tell any more whom its denies were for. Raises DirectoryUnreachable.
+    """
+    listed = getattr(directory, "listed", None)
+    return None if listed is None else frozenset(listed())
+
+
 def resolve_name(directory: Directory, name: str) -> Sid:
     """The SID a configured name means: ``everyone``, a SID (relative to this host), or the directory's.
 

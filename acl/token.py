@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Lock
 
-from acl.directory import Account, Directory
+from acl.directory import Account, Directory, listed_by
 from acl.sid import AUTHENTICATED, EVERYONE, NETWORK, Sid, uncertain_names
 from notewarden.errors import AskerUnknown
 
@@ -20,7 +20,9 @@ class Token:
     ``allow`` holds the memberships that are certain now, ``deny`` those and every possible one, with the
     markers of :mod:`acl.sid`; allow entries are tested against the first, deny entries against the second.
     While allow <= truth <= deny there is never an over-grant. ``through`` gives for a group's SID the groups
-    between the user and it, nearest to the user first; () for a direct membership.
+    between the user and it, nearest to the user first; () for a direct membership. ``listed`` are the SIDs
+    the directory listed when the token was made, None where it knows members without listing groups: a denied
+    SID that was listed at the last sweep and is not now counts as matching.
     """
 
     user: Sid
@@ -28,6 +30,7 @@ class Token:
     allow: frozenset[Sid]
     deny: frozenset[Sid]
     through: Mapping[Sid, tuple[Sid, ...]] = field(default_factory=dict, compare=False, repr=False)
+    listed: frozenset[Sid] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse a token that could be mistaken for "no filter": empty, or without its own user."""
@@ -51,10 +54,13 @@ def build_token(directory: Directory, account: Account) -> Token:
     besides: what depends on the kind of log-in, and the classes the directory is not certain about.
     Raises AskerUnknown if the account is gone, DirectoryUnreachable if its groups cannot all be told.
     """
+    before = listed_by(directory)
     memberships = directory.memberships(account)
+    after = listed_by(directory)
+    listed = before & after if before is not None and after is not None else None
     allow = frozenset({account.sid, EVERYONE, AUTHENTICATED, NETWORK, *memberships.through})
     deny = allow | uncertain_names(memberships.certain)
-    return Token(account.sid, account.name, allow, deny, dict(memberships.through))
+    return Token(account.sid, account.name, allow, deny, dict(memberships.through), listed)
 
 
 class TokenCache:

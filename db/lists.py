@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg import Connection
 
-from acl.directory import Directory
+from acl.directory import Directory, listed_by
 from acl.model import AccessList, Clause, Role
 from acl.sid import Sid
 from db.queries import load
@@ -32,11 +32,15 @@ _CLOSED = AccessList(
 
 @dataclass(frozen=True)
 class Principal:
-    """A SID that stands in some clause; `unresolvable`: its denies match everybody."""
+    """A SID that stands in some clause; `unresolvable`: its denies match everybody.
+
+    `listed`: its members are known only while the directory lists it.
+    """
 
     sid: Sid
     name: str | None
     unresolvable: bool
+    listed: bool
 
 
 class ListStore:
@@ -89,22 +93,28 @@ class ListStore:
             acl_id: int = row[0]
             for number, clause in enumerate(one.clauses):
                 self._add_clause(acl_id, number, clause)
+            self._describe_all({sid for clause in one.clauses for sid in clause.allow | clause.deny})
         return acl_id
 
     def _add_clause(self, acl_id: int, number: int, clause: Clause) -> None:
         allow, deny = sorted(clause.allow), sorted(clause.deny)
         self._conn.execute(_SQL["add_clause"], {"acl_id": acl_id, "n": number, "allow": allow, "deny": deny})
-        sids = [sid for sid in sorted({*allow, *deny}) if not sid.startswith("?")]
-        self._describe([self._principal(sid) for sid in sids])
+
+    def _describe_all(self, sids: Iterable[Sid]) -> None:
+        listed = listed_by(self._directory)
+        self._describe([self._principal(sid, listed) for sid in sorted(sids) if not sid.startswith("?")])
 
     def refresh_principals(self) -> None:
         """Ask the directory again about every SID in use: groups come, go and become unreadable."""
         known = principals(self._conn)
-        told = [self._principal(one.sid) for one in known]
+        listed = listed_by(self._directory)
+        told = [self._principal(one.sid, listed) for one in known]
         self._describe([one for one, old in zip(told, known, strict=True) if one != old])
 
-    def _principal(self, sid: Sid) -> Principal:
-        return Principal(sid, self._directory.name_of(sid), not self._directory.enumerable(sid))
+    def _principal(self, sid: Sid, listed: frozenset[Sid] | None) -> Principal:
+        directory = self._directory
+        known = listed is not None and sid in listed
+        return Principal(sid, directory.name_of(sid), not directory.enumerable(sid), known)
 
     def _describe(self, ones: Sequence[Principal]) -> None:
         if ones:
@@ -114,6 +124,7 @@ class ListStore:
                     "sids": [one.sid for one in ones],
                     "names": [one.name for one in ones],
                     "unresolvable": [one.unresolvable for one in ones],
+                    "listed": [one.listed for one in ones],
                 },
             )
 

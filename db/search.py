@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from psycopg import Connection, IsolationLevel
 from psycopg.rows import class_row
 
+from acl.sid import Sid
 from acl.token import Token, require_token
 from db import generations
 from db.queries import load
@@ -247,7 +248,7 @@ def reading(conn: Connection[Any], token: Token | None, scope: Scope | None = No
     conn.read_only = True
     try:
         with conn.transaction():
-            conn.execute(_SQL["begin"], {"allow": sorted(held.allow), "deny": sorted(held.deny)})
+            conn.execute(_SQL["begin"], _token_columns(held))
             found = Reading(conn)
             if scope is not None:
                 found.narrow(scope)
@@ -256,3 +257,8 @@ def reading(conn: Connection[Any], token: Token | None, scope: Scope | None = No
         if not conn.closed:
             conn.isolation_level = None
             conn.read_only = None
+
+
+def _token_columns(token: Token) -> dict[str, list[Sid] | None]:
+    listed = None if token.listed is None else sorted(token.listed)
+    return {"allow": sorted(token.allow), "deny": sorted(token.deny), "listed": listed}

@@ -89,6 +89,10 @@ class FileDirectory:
         one_person = relative_class(sid) == UNIX_USERS and server_of(sid) == HOST
         return one_person or is_well_known(sid) or sid in self._people().by_sid
 
+    def listed(self) -> frozenset[Sid]:
+        """Every SID the file carries: what it does not carry any more may have been lost by mistake."""
+        return frozenset(self._people().by_sid)
+
     def accounts(self) -> tuple[Account, ...] | None:
         """Every user of the file."""
         return tuple(Account(entry.sid, entry.name) for entry in self._people().users.values())

@@ -10,4 +10,4 @@ select current_user::text, session_user::text, r.rolsuper, r.rolbypassrls,
 
 -- name: forget
 -- A connection that is handed on carries nobody's token; the round trip also shows that it is alive.
-select set_config('nw.allow', '', false), set_config('nw.deny', '', false), set_config('nw.ids', '', false)
+select set_config('nw.allow', '', false), set_config('nw.deny', '', false), set_config('nw.ids', '', false), set_config('nw.listed', '', false)

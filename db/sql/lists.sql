@@ -10,12 +10,12 @@ on conflict (key) do nothing returning acl_id
 insert into nw.acl_clause (acl_id, n, allow, deny) values (%(acl_id)s, %(n)s, %(allow)s, %(deny)s)
 
 -- name: add_principals
-insert into nw.principal (sid, name, unresolvable)
-select s, n, u from unnest(%(sids)s::text[], %(names)s::text[], %(unresolvable)s::bool[]) as x (s, n, u)
-on conflict (sid) do update set name = excluded.name, unresolvable = excluded.unresolvable, seen_at = now()
+insert into nw.principal (sid, name, unresolvable, listed)
+select s, n, u, l from unnest(%(sids)s::text[], %(names)s::text[], %(unresolvable)s::bool[], %(listed)s::bool[]) as x (s, n, u, l)
+on conflict (sid) do update set name = excluded.name, unresolvable = excluded.unresolvable, listed = excluded.listed, seen_at = now()
 
 -- name: principals
-select sid, name, unresolvable from nw.principal order by sid
+select sid, name, unresolvable, listed from nw.principal order by sid
 
 -- name: roles
 select acl_id, role from nw.acl where acl_id = any (%(acl_ids)s::int[])

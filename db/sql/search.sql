@@ -1,5 +1,5 @@
 -- name: begin
-select app.begin(%(allow)s::text[], %(deny)s::text[])
+select app.begin(%(allow)s::text[], %(deny)s::text[], %(listed)s::text[])
 
 -- name: narrow
 select app.narrow(%(shares)s::text[], %(folders)s::bytea[])
