@@ -58,6 +58,10 @@ class _Side:
                 self._tidy_first()
                 self._first_lent.release()
 
+    def fresh(self) -> Connection:
+        with our_errors():
+            return self._connect_first()
+
     def close(self) -> None:
         if self._pool is not None:
             self._pool.close()
@@ -237,6 +241,16 @@ class Database:
         """
         with self._reader.lend() as conn:
             yield conn
+
+    def listener(self) -> Connection:
+        """Return a connection as the owner that nobody else is lent, for the caller to close.
+
+        For what lasts longer than one piece of work: a lock held, a channel listened to. Raises
+        DatabaseUnavailable.
+        """
+        if self._owner is None:
+            raise ConfigError("This process may use the database as its reader only.")
+        return self._owner.fresh()
 
     def describe(self) -> str:
         """One sentence for `doctor`: which server this is, and whom it shuts out."""

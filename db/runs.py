@@ -68,3 +68,19 @@ def last_sync(conn: Connection[Any]) -> datetime | None:
     """Return when the last finished sync began."""
     row = conn.execute(_SQL["last_sync"]).fetchone()
     return row[0] if row else None
+
+
+def tell(conn: Connection[Any], run_id: int, report: dict[str, Any]) -> None:
+    """Let a run that goes on say how it stands."""
+    conn.execute(_SQL["tell"], {"run_id": run_id, "report": Jsonb(report)})
+
+
+def abandon(conn: Connection[Any], run_id: int) -> None:
+    """End the rows of runs whose process was killed; only for the one daemon, whose own row is `run_id`."""
+    conn.execute(_SQL["abandon"], {"run_id": run_id})
+
+
+def current_daemon(conn: Connection[Any]) -> dict[str, Any] | None:
+    """Return what the daemon last told of itself, None where none was started or it ended in order."""
+    row = conn.execute(_SQL["current_daemon"]).fetchone()
+    return None if row is None or row[0] is None else dict(row[0])

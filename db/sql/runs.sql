@@ -23,9 +23,14 @@ select pg_try_advisory_lock(%(lock)s)
 -- name: unlock
 select pg_advisory_unlock(%(lock)s)
 
--- name: daemon_holds
-select exists (select from pg_locks where locktype = 'advisory' and granted
-   and objid = %(lock)s and database = (select oid from pg_database where datname = current_database()))
+-- name: tell
+update nw.run set report = %(report)s where run_id = %(run_id)s
 
--- name: ask
-insert into nw.request (kind, arguments) values (%(kind)s, %(arguments)s) returning request_id
+
+-- name: current_daemon
+-- What the daemon that runs tells of itself.
+select report from nw.run where kind = 'daemon' and ended_at is null order by run_id desc limit 1
+
+-- name: abandon
+-- Runs whose process was killed never end by themselves.
+update nw.run set ended_at = clock_timestamp(), error = 'killed', exit_code = 1 where ended_at is null and run_id <> %(run_id)s
