@@ -21,7 +21,8 @@ def rows(house: House) -> list[tuple[Any, ...]]:
         ).fetchall()
 
 
-def test_each_call_is_one_row_with_what_was_given_out(house: House) -> None:
+def test_each_call_is_one_row_with_what_was_given_out(build_house: Callable[..., House]) -> None:
+    house = build_house()
     anna = house.asker("anna")
     house.engine.ask(anna, "What is the zebrafish bonus?")
     house.engine.show(anna, "handbook/leave.md")
@@ -38,14 +39,16 @@ def test_each_call_is_one_row_with_what_was_given_out(house: House) -> None:
     assert [row[4] for row in kept[1:]] == [{"notes": ["notes:handbook/leave.md"]}, {}]
 
 
-def test_acting_for_another_names_both(house: House) -> None:
+def test_acting_for_another_names_both(build_house: Callable[..., House]) -> None:
+    house = build_house()
     root = unix_user(0, HOST)
     house.engine.search(replace(house.asker("ben"), actor=root, privileged=True), "gateway")
     assert rows(house)[0][:3] == (root, house.asker("ben").account.sid, "search")
     assert rows(house)[0][4]["as"] is True
 
 
-def test_what_no_text_column_takes_is_kept_in_another_form(house: House) -> None:
+def test_what_no_text_column_takes_is_kept_in_another_form(build_house: Callable[..., House]) -> None:
+    house = build_house()
     house.engine.search(house.asker("ben"), "gate\0way \ud800")
     house.engine.ask(house.asker("ben"), "gate\0way", Where("\0", ("\0", "\ud800")))
     assert [row[3] for row in rows(house)] == [r"gate\x00way \ud800", r"gate\x00way"]

@@ -30,7 +30,8 @@ def test_forms_of_one_path(house: House) -> None:
         assert path_of(house, "cleo", argument) == r"notes:handbook/latin\xe9.md"
 
 
-def test_an_equal_normal_form_is_found_if_it_is_the_only_one(house: House) -> None:
+def test_an_equal_normal_form_is_found_if_it_is_the_only_one(build_house: Callable[..., House]) -> None:
+    house = build_house()
     stored = "böse/überblick.md"
     other = unicodedata.normalize("NFD", stored)
     assert other != stored

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -94,7 +94,8 @@ def test_explain_is_for_admins(house: House) -> None:
     assert set(plain[0]) == {"share", "path", "heading", "first_line", "last_line", "text"}
 
 
-def test_another_model_leaves_the_vectors_out_and_says_so(house: House) -> None:
+def test_another_model_leaves_the_vectors_out_and_says_so(build_house: Callable[..., House]) -> None:
+    house = build_house()
     with house.database.owner() as conn:
         conn.execute("update nw.generation set embedder = 'another'")
     reply = house.engine.search(house.asker("ben"), "gateway", k=4)
@@ -109,7 +110,8 @@ def test_k_has_bounds(house: House, k: int) -> None:
         house.engine.search(house.asker("ben"), "x", k=k)
 
 
-def test_permissions_too_old_are_told_from_nothing_found(house: House) -> None:
+def test_permissions_too_old_are_told_from_nothing_found(build_house: Callable[..., House]) -> None:
+    house = build_house()
     with house.database.owner() as conn:
         conn.execute("update nw.share set swept_at = now() - interval '3 days', polled_at = swept_at")
         conn.execute("update nw.share set polled_at = swept_at")

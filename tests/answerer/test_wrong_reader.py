@@ -129,7 +129,10 @@ def test_twins_are_folded_only_among_readable_ones(house: names.House) -> None:
     assert len(twins) == 2 and twins[1] - twins[0] > 1, "the second one is only a fill-up"
 
 
-def test_the_audit_stands_before_the_text_and_no_audit_means_no_text(house: names.House) -> None:
+def test_the_audit_stands_before_the_text_and_no_audit_means_no_text(
+    build_house: Callable[..., names.House],
+) -> None:
+    house = build_house()
     with house.database.owner() as conn:
         conn.execute("truncate nw.audit")
         house.engine.search(house.asker("anna"), "salaries")

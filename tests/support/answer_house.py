@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.database import _created as created
 
 from acl.directory import make_directory
 from acl.token import build_token
 from answerer.engine import Engine
 from answerer.identity import Asker
-from db.pool import Database
+from db.pool import OWNER, READER, Database
+from db.server import ServerHandle
 from indexer.sync import Indexer
 from notewarden.embedding.factory import make_embedder
 from notewarden.settings import Settings, load_settings
@@ -102,7 +104,6 @@ class House:
     settings: Settings
     database: Database
     engine: Engine
-    embedder: object = field(repr=False)
 
     def asker(self, person: str) -> Asker:
         directory = make_directory(self.settings)
@@ -149,20 +150,28 @@ def build_house(tmp_path: Path, new_database: Callable[[], Database]) -> Callabl
     def build(more: str = "", provider: str = "hash", name: str = "house") -> House:
         folder = tmp_path / name
         folder.mkdir(mode=0o700)
-        settings = write_house(folder, more, provider)
-        database, embedder = new_database(), make_embedder(settings.embedding)
-        engine = Engine(settings, database, make_directory(settings), embedder)
-        house = House(folder, settings, database, engine, embedder)
-        house.sync()
-        return house
+        return _open_house(write_house(folder, more, provider), new_database())
 
     return build
 
 
-@pytest.fixture
-def house(build_house: Callable[..., House]) -> House:
-    """The house with the hash embedder: everything but relevance by meaning."""
-    return build_house()
+def _open_house(settings: Settings, database: Database) -> House:
+    embedder = make_embedder(settings.embedding)
+    engine = Engine(settings, database, make_directory(settings), embedder)
+    house = House(settings.file.parent, settings, database, engine)
+    house.sync()
+    return house
+
+
+@pytest.fixture(scope="session")
+def house(
+    database_server: ServerHandle, template_database: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[House]:
+    """A house that all tests share and none changes, with the hash embedder: all but relevance by meaning."""
+    with created(database_server, template_database) as name:
+        dsns = database_server.dsn(OWNER, name), database_server.dsn(READER, name)
+        with Database.from_dsns(*dsns) as database:
+            yield _open_house(write_house(tmp_path_factory.mktemp("house")), database)
 
 
 @pytest.fixture(scope="session")
