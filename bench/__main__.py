@@ -1,4 +1,4 @@
-"""`python -m bench NAME …` runs one measurement, `python -m bench` names them."""
+"""`python -m bench NAME …` runs one measurement, `python -m bench` all of them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ NAMES = ("poll", "quality", "start")
 
 
 def main() -> None:
-    """Run the measurement named first."""
-    name, rest = (sys.argv[1] if len(sys.argv) > 1 else ""), sys.argv[2:]
-    if name not in NAMES:
-        raise SystemExit(f"usage: python -m bench {{{','.join(NAMES)}}} [options]")
-    importlib.import_module(f"bench.{name}").main(rest)
+    """Run the measurement named first with its options, or each in turn."""
+    names, rest = sys.argv[1:2], sys.argv[2:]
+    if names and names[0] not in NAMES:
+        raise SystemExit(f"usage: python -m bench [{{{','.join(NAMES)}}} [options]]")
+    for name in names or NAMES:
+        print(f"== {name}", flush=True)
+        importlib.import_module(f"bench.{name}").main(rest)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 """How well passages are found: recall@5, hit@5, MRR@10 and refusals, of each leg and of both together.
 
 The sample share is always measured; `--set` and `--distractors` add folders of notes with a questions file:
-`python -m bench quality --set NOTES QUESTIONS --distractors FOLDER`. Figures are of passages, not notes.
+`python -m bench quality --set NOTES QUESTIONS --distractors FOLDER`, or NOTEWARDEN_EVAL names a folder of such
+folders. Figures are of passages, not notes.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,11 +45,22 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--set", nargs=2, type=Path, metavar=("NOTES", "QUESTIONS"))
     parser.add_argument("--distractors", nargs="*", type=Path, default=[])
     options = parser.parse_args(arguments)
+    corpora = os.environ.get("NOTEWARDEN_EVAL")
+    if options.set is None and corpora:
+        _from_corpora(options, Path(corpora))
     with tempfile.TemporaryDirectory(prefix="notewarden-bench-") as folder:
         _sample(Path(folder))
     if options.set is not None:
         with tempfile.TemporaryDirectory(prefix="notewarden-bench-") as folder:
             _other(Path(folder), options.set, options.distractors)
+
+
+def _from_corpora(options: argparse.Namespace, corpora: Path) -> None:
+    """Take the first folder with a questions file as the set, the others as distractors."""
+    for questions in sorted(corpora.glob("*/*.jsonl"))[:1]:
+        notes = next(path for path in sorted(questions.parent.iterdir()) if path.is_dir())
+        options.set = (notes, questions)
+        options.distractors = [path for path in sorted(corpora.iterdir()) if path != questions.parent]
 
 
 def _sample(folder: Path) -> None:
