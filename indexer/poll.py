@@ -12,7 +12,7 @@ from typing import Any
 from acl.compile import COMPILER
 from acl.mounts import mount_of
 from acl.source import Source
-from db import ledger, shares
+from db import ledger, shares, status
 from db.audiences import AudienceStore
 from db.ledger import Trouble
 from db.lists import ListStore
@@ -174,10 +174,12 @@ class SharePoll:
         ]
 
     def _count_standing(self, share_id: int) -> None:
-        states = [trouble.state for trouble in ledger.of_share(self._run.conn, share_id).values()]
+        troubles = ledger.of_share(self._run.conn, share_id)
+        states = [trouble.state for trouble in troubles.values()]
+        closed = {one.path for one in status.quarantined(self._run.conn, [self._settings.name])}
         self.report.pending = states.count("pending")
         self.report.parked = states.count("parked")
-        self.report.unreadable = states.count("unreadable")
+        self.report.unreadable = states.count("unreadable") + len(closed - troubles.keys())
         self.report.skipped = states.count("skipped")
         self.report.held = shares.held(self._run.conn, share_id)
 

@@ -114,7 +114,8 @@ def test_a_list_that_nobody_can_understand_counts_as_unreadable(site: Site) -> N
         indexer = Indexer(site.settings, database, directory=make_directory(site.settings))
         indexer.sync()
         site.people.write_text(PEOPLE.replace("[users.alice]", "[users.alicia]"))  # denied in hr
-        indexer.sync()
+        report = indexer.sync()
+    assert (report.shares[0].unreadable, report.exit_code) == (1, 6)
     answer = site.run("status", "--json")
     assert answer.code == 1
     (note,) = answer.json["notes"]
