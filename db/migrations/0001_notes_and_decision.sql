@@ -224,7 +224,7 @@ create function app.readable_ids() returns setof int
              where p.sid = any (nullif(current_setting('nw.allow', true), '')::text[])) as allow,  -- only the allow set may be cut
            nullif(current_setting('nw.deny', true), '')::text[]
              || (select coalesce(array_agg(p.sid::text), '{}') from principal p where p.unresolvable) as deny,
-           nullif(current_setting('nw.deny', true), '') is not null as given),
+           coalesce(cardinality(nullif(current_setting('nw.deny', true), '')::text[]), 0) > 0 as given),
   passed as materialized (
     select coalesce(array_agg(distinct c.acl_id), '{}') as ids
       from acl_clause c join acl l using (acl_id), token
