@@ -134,14 +134,17 @@ class Engine:
 
     def status(self, asker: Asker) -> Reply[State]:
         """Return who asks, their groups, how old the index is and how many notes they may read."""
-        sid, name = str(asker.account.sid), asker.account.name
-        if asker.token is None:
-            with self._database.reader() as conn:
-                return Reply(State(name, sid, [], None, iso_or_none(last_poll(conn))))
+        with self._database.reader() as conn:
+            if asker.acts_for_another:
+                self._auditor.record(conn, asker, Entry("status"))
+            if asker.token is None:
+                as_of = iso_or_none(last_poll(conn))
+                return Reply(State(asker.account.name, asker.account.sid, [], None, as_of))
+            with reading(conn, asker.token) as held:
+                notes, as_of = held.count_notes(), iso_or_none(held.as_of())
         others = [one for one in asker.token.through if not self._is(one, asker)]
         groups = sorted({self._directory.name_of(one) or str(one) for one in others})
-        with self._database.reader() as conn, reading(conn, asker.token) as held:
-            return Reply(State(name, sid, groups, held.count_notes(), iso_or_none(held.as_of())))
+        return Reply(State(asker.account.name, asker.account.sid, groups, notes, as_of))
 
     def _is(self, sid: Sid, asker: Asker) -> bool:
         """Whether a SID is one of the asker's own further ones, not a group's."""

@@ -69,7 +69,7 @@ def _state(body: Mapping[str, Any]) -> str:
 
 
 def _age(body: Mapping[str, Any]) -> str:
-    return f"As of the index of {printable(body['as_of'] or 'never')}."
+    return f"As of the index of {printable(body['as_of'])}." if body["as_of"] else "Nothing is indexed yet."
 
 
 def _trail(row: Mapping[str, Any]) -> str:

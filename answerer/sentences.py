@@ -21,7 +21,7 @@ _STOP = re.compile(r"[.!?…]+[\"'”’)\]*_]*\s+(?=[\"'“„(\[*_`]*[^\W_a-z�
 _SHORT = re.compile(
     r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|no|nr|dr|mr|mrs|ms|st|fig|z\.\s?b|d\.\s?h|u\.\s?a|bzw|ca|ggf|inkl|vgl|abs|[a-z]|\d{1,2})\.$"
 )
-_LONG = 600  # characters: what is longer is no sentence, but something like a blob
+_LONG = 600  # characters: what is longer is quoted in pieces
 
 
 def spans(text: str) -> list[Span]:
@@ -30,7 +30,8 @@ def spans(text: str) -> list[Span]:
     Headings, column heads, rulers, fences and HTML comments are none; a list item, a table row and a line
     of code are units of their own.
     """
-    return [span for block in _blocks(text) for span in _split(text, block) if span[1] - span[0] <= _LONG]
+    sentences = (span for block in _blocks(text) for span in _split(text, block))
+    return [piece for sentence in sentences for piece in _pieces(text, sentence)]
 
 
 def line_range(text: str, span: Span, last_line: int) -> tuple[int, int]:
@@ -129,6 +130,17 @@ def _split(text: str, block: Span) -> Iterator[Span]:
             continue
         yield from _trimmed(text, start, stop.end())
         start = stop.end()
+    yield from _trimmed(text, start, end)
+
+
+def _pieces(text: str, sentence: Span) -> Iterator[Span]:
+    """Cut what is too long to quote, between words where there are any."""
+    start, end = sentence
+    while end - start > _LONG:
+        cut = max(text.rfind(" ", start + 1, start + _LONG), text.rfind("\n", start + 1, start + _LONG))
+        cut = cut if cut > start else start + _LONG
+        yield from _trimmed(text, start, cut)
+        start = cut
     yield from _trimmed(text, start, end)
 
 

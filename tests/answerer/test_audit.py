@@ -45,6 +45,9 @@ def test_acting_for_another_names_both(build_house: Callable[..., House]) -> Non
     house.engine.search(replace(house.asker("ben"), actor=root, privileged=True), "gateway")
     assert rows(house)[0][:3] == (root, house.asker("ben").account.sid, "search")
     assert rows(house)[0][4]["as"] is True
+    house.engine.status(house.asker("ben"))
+    house.engine.status(replace(house.asker("ben"), actor=root))
+    assert [row[:3] for row in rows(house)[1:]] == [(root, house.asker("ben").account.sid, "status")]
 
 
 def test_what_no_text_column_takes_is_kept_in_another_form(build_house: Callable[..., House]) -> None:

@@ -105,6 +105,17 @@ def test_sentences(text: str, sentences: list[str]) -> None:
     assert [text[start:end] for start, end in spans(text)] == sentences
 
 
+def test_what_has_no_sentences_is_quoted_in_pieces() -> None:
+    for text in ("word " * 400, "x" * 1500, "a\nb " * 300):
+        found = spans(text)
+        assert all(0 < end - start <= 600 for start, end in found)
+        assert (
+            "".join(text[start:end] for start, end in found).replace(" ", "") == text.replace(" ", "")
+            or "\n" in text
+        )
+        assert [start for start, _ in found] == sorted({start for start, _ in found})
+
+
 def test_lines_are_counted_from_the_end() -> None:
     text = "a\r\nb\rc\nd"
     assert [line_range(text, (at, at + 1), 40)[0] for at in (0, 3, 5, 7)] == [37, 38, 39, 40]

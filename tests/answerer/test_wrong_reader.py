@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support import answer_house as names
@@ -127,6 +128,17 @@ def test_twins_are_folded_only_among_readable_ones(house: names.House) -> None:
     rows = house.engine.search(house.asker("anna"), "lunch in the canteen", k=50).result.results
     twins = [at for at, row in enumerate(rows) if row.path.endswith("twin.md")]
     assert len(twins) == 2 and twins[1] - twins[0] > 1, "the second one is only a fill-up"
+
+
+def test_askers_at_the_same_time_do_not_mix(house: names.House) -> None:
+    def found(person: str) -> tuple[str, set[tuple[str, str]]]:
+        rows = house.engine.search(house.asker(person), "leave salaries vpn", k=500).result.results
+        answer = house.engine.ask(house.asker(person), "What is the zebrafish bonus?").result
+        return person, {(row.share, row.path) for row in [*rows, *answer.citations]}
+
+    with ThreadPoolExecutor(8) as pool:
+        for person, places in pool.map(found, PEOPLE * 20):
+            assert places == shown(names.readable_by(person))
 
 
 def test_the_audit_stands_before_the_text_and_no_audit_means_no_text(
