@@ -22,12 +22,12 @@ class DeclaredNames:
         self._directory = directory
         self._known: dict[str, Sid | None] | None = None
 
-    def refresh(self) -> None:
-        """Look all names up again; the first time is the load.
+    def refresh(self, *, loaded: bool = False) -> None:
+        """Look all names up again; the first time is the load, unless the share was `loaded` before.
 
         Raises ConfigError for a name that is unknown at load, DirectoryUnreachable if nobody can tell.
         """
-        loading = self._known is None
+        loading = self._known is None and not loaded
         known: dict[str, Sid | None] = {}
         for name in self._names:
             try:

@@ -33,6 +33,13 @@ class Source(Protocol):
         """
         ...
 
+    def recheck(self) -> None:
+        """As check, for a share that was loaded before, if by another process: a lost name is no error.
+
+        Called before each late check.
+        """
+        ...
+
     def share_lists(self) -> tuple[AccessList, ...]:
         """The lists of the share itself; all must pass. Never empty."""
         ...

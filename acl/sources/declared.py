@@ -43,6 +43,11 @@ class DeclaredSource:
         self._names.refresh()
         self._compiled = {}
 
+    def recheck(self) -> None:
+        """Look the names up again, none of which need be known: the share was loaded before."""
+        self._names.refresh(loaded=True)
+        self._compiled = {}
+
     def share_lists(self) -> tuple[AccessList, ...]:
         """Everyone, unless ``share_readers`` or ``share_denied`` are declared."""
         return share_layer.share_lists(self._acl.share_readers, self._acl.share_denied, self._names.sid)

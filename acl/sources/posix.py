@@ -52,6 +52,15 @@ class PosixSource:
 
     def check(self) -> None:
         """Raise ConfigError where what fstat shows is not what the server enforces, or a name is unknown."""
+        self._check_mount()
+        self._names.refresh()
+
+    def recheck(self) -> None:
+        """Check mount and names again; no name need be known, since the share was loaded before."""
+        self._check_mount()
+        self._names.refresh(loaded=True)
+
+    def _check_mount(self) -> None:
         self._look_at_mount()
         trouble = why_not_enforced(self._mount)
         if trouble:
@@ -61,7 +70,6 @@ class PosixSource:
                 f'Share {self._share.name!r}: guards = "nt_traverse" needs NT lists; use "posix_x", '
                 '"listable" or "bypass" with source = "posix".'
             )
-        self._names.refresh()
 
     def share_lists(self) -> tuple[AccessList, ...]:
         """Everyone, unless ``share_readers`` or ``share_denied`` are declared."""
