@@ -38,7 +38,7 @@ class LocalEmbedder:
 
     # Calibrated on the sample's 56 questions: the best passage of those that can be answered lies at 0.375 to
     # 0.75, of the others at 0.21 to 0.42. At 0.40, with the rule for rare words beside it, all 20 without an
-    # answer are refused and 1 of the 36 others; anything from 0.39 to 0.43 does the same within one question.
+    # answer are refused and 1 of the 36 others; anything from 0.40 to 0.44 does the same within one question.
     relevance_floor = 0.40
     max_tokens = 254  # 256 positions less [CLS] and [SEP]
 
