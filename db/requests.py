@@ -1,4 +1,4 @@
-"""What the admin command asks of the daemon: rows of the table request, rung in by NOTIFY; and who the daemon is."""
+"""What the admin command asks of the daemon, as rows rung in by NOTIFY; and who the daemon is."""
 
 from __future__ import annotations
 

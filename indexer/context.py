@@ -42,6 +42,7 @@ class Run:
     report: SyncReport
     files: Files = field(default_factory=Files)
     full: bool = False
+    permissions: bool = True
     make_source: Callable[[ShareSettings, Directory], Source] = make_source
     progress: Callable[[Progress], None] = lambda progress: None
     stopped: Callable[[], bool] = lambda: False

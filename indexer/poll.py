@@ -26,7 +26,7 @@ from indexer.patterns import Patterns
 from indexer.reading import NoteReader
 from indexer.report import ShareReport
 from indexer.survey import Survey, Surveyor
-from indexer.sweep import Applier, Job, OpenShare, Stores, Sweep, Verdicts
+from indexer.sweep import Applier, Job, OpenShare, Stores, Sweep, Verdicts, asks_each
 from indexer.walk import Walk
 from notewarden.errors import ShareUnavailable
 from notewarden.log import get_logger
@@ -83,12 +83,13 @@ class SharePoll:
         identity = Identity(poll.opened.files, self._settings.path, recorded.get("root"))
         seen = identity.check(poll.opened.root, poll.known.values())
         survey = self._survey(poll, trust_hints=recorded.get("policy") == policy)
-        found = Sweep(poll.stores, poll.opened, self._run.directory, full=self._run.full).run(survey)
+        asked = {"full": self._run.full, "permissions": self._run.permissions}
+        found = Sweep(poll.stores, poll.opened, self._run.directory, **asked).run(survey)
         found.jobs += self._for_new_generation(poll, survey, found)
         identity.still(poll.opened.root)
         self._apply(poll, survey, found)
         self.report.unread = found.unread
-        if not found.unread:
+        if not found.unread and (self._run.permissions or not asks_each(poll.opened.source)):
             shares.swept(conn, share_id, poll.started)
         self._index(poll, survey, found)
         shares.polled(conn, share_id, poll.started, {"root": seen, "policy": policy})

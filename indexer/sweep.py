@@ -91,12 +91,30 @@ class Stores:
         return () if kept is None else kept.old
 
 
+def asks_each(source: Source) -> bool:
+    """Whether a complete sweep of this source must ask for every note's lists."""
+    return not (source.by_folder or source.ctime_tells)
+
+
 class Sweep:
     """Reads and decides for one share; `root` is its open folder."""
 
-    def __init__(self, stores: Stores, share: OpenShare, directory: Directory, *, full: bool = False) -> None:
-        """`full`: hash the notes too whose size and times say that nothing changed."""
+    def __init__(
+        self,
+        stores: Stores,
+        share: OpenShare,
+        directory: Directory,
+        *,
+        full: bool = False,
+        permissions: bool = True,
+    ) -> None:
+        """`full`: hash the notes too whose size and times say that nothing changed.
+
+        `permissions` False leaves out the lists that would have to be asked for note by note: those of notes
+        whose times cannot tell that a list changed. It is no complete sweep then (`asks_each`).
+        """
         self._full = full
+        self._permissions = permissions
         self._stores = stores
         self._share = share
         self._source = share.source
@@ -128,7 +146,7 @@ class Sweep:
             notes = self._verified_by_hash(folder, parents, notes)
         declared = self._by_folder(folder) if notes and self._source.by_folder else None
         notes = self._not_settled(folder, parents, declared, notes)
-        reread = not (self._source.by_folder or self._source.ctime_tells)
+        reread = self._permissions and asks_each(self._source)
         targets: dict[tuple[int, ...], tuple[int, ...]] = {}
         for note in notes:
             own = self._indexed_own(note)

@@ -20,7 +20,7 @@ from indexer.report import SyncReport
 from notewarden.embedding.base import Embedder
 from notewarden.embedding.factory import make_embedder
 from notewarden.errors import NotewardenError
-from notewarden.log import get_logger
+from notewarden.log import get_logger, naming
 from notewarden.settings import Settings
 
 _log = get_logger(__name__)
@@ -32,9 +32,16 @@ class IndexerBusy(NotewardenError):
 
 @dataclass(frozen=True)
 class Options:
-    """How a run differs from a plain poll. `emptied` names a share whose empty root is meant."""
+    """How a run differs from a plain poll. `emptied` names a share whose empty root is meant.
+
+    `only`: the shares to poll, None for all; `permissions`: read every access list again, also where that
+    means asking for each note.
+    """
 
     full: bool = False
+    only: frozenset[str] | None = None
+    permissions: bool = True
+    kind: str = "sync"
     emptied: str | None = None
     progress: Callable[[Progress], None] = lambda progress: None
     stopped: Callable[[], bool] = lambda: False
@@ -80,10 +87,11 @@ class Indexer:
     def _run(self, conn: Connection, options: Options) -> SyncReport:
         began = time.monotonic()
         runs.commit_lazily(conn)
-        run_id, _ = runs.begin(conn, "sync", daemon=options.daemon)
+        run_id, _ = runs.begin(conn, options.kind, daemon=options.daemon)
         report = SyncReport(run_id)
         try:
-            self._poll_all(self._prepare(conn, report, options), options)
+            with naming(run=run_id):
+                self._poll_all(self._prepare(conn, report, options), options)
         except BaseException as error:
             if not conn.closed:
                 runs.end(conn, run_id, report.as_json(), getattr(error, "exit_code", 1), type(error).__name__)
@@ -105,18 +113,22 @@ class Indexer:
             report=report,
             files=options.files or Files(),
             full=options.full,
+            permissions=options.permissions,
             progress=options.progress,
             stopped=options.stopped,
         )
 
     def _poll_all(self, run: Run, options: Options) -> None:
         for share in self.settings.shares:
+            if options.only is not None and share.name not in options.only:
+                continue
             poll = SharePoll(
                 run, share, self._sources.get(share.name), accept_emptied=options.emptied == share.name
             )
             run.report.shares.append(poll.run())
         # A note that could not be seen has no rows in the new generation: it must not lose those it has.
         waiting = any(one.pending or one.unread or one.status != "ok" for one in run.report.shares)
+        waiting = waiting or options.only is not None
         if not run.serving and not waiting and not run.stopped():
             generations.switch(run.conn, run.generation_id)
         ListStore(run.conn, self.directory).drop_unused()

@@ -101,6 +101,15 @@ class EmbeddingFailed(ProviderFailed):
         self.permanent = permanent
 
 
+class QuotaReached(EmbeddingFailed):
+    """The embedding provider takes no more texts for now: its quota is used up."""
+
+    def __init__(self, message: str | None = None, *, after_s: float = 60.0) -> None:
+        """`after_s`: how long to wait before the next try, in seconds."""
+        super().__init__(message)
+        self.after_s = after_s
+
+
 class LimitReached(NotewardenError):
     """A limit on spending or rate is reached; try again later."""
 

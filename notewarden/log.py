@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping, MutableMapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import structlog
@@ -32,6 +33,7 @@ _NOISY = (
     "httpcore",
     "urllib3",
     "asyncio",
+    "apscheduler",
     "anthropic",
     "psycopg",
     "markdown_it",
@@ -68,6 +70,11 @@ def get_logger(name: str) -> FilteringBoundLogger:
     """Return a logger: the event is a fixed sentence, everything variable goes into keys."""
     logger: FilteringBoundLogger = structlog.get_logger(name)
     return logger
+
+
+def naming(**keys: Any) -> AbstractContextManager[None]:
+    """Put `keys`, such as the number of a run, on every line that this thread logs inside the block."""
+    return structlog.contextvars.bound_contextvars(**keys)
 
 
 def hide_private(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -19,7 +19,7 @@ from tenacity import (
 )
 
 from notewarden.embedding.base import Vectors, require_unit_vectors
-from notewarden.errors import EmbeddingFailed
+from notewarden.errors import EmbeddingFailed, QuotaReached
 
 _MAX_TEXTS = 1_000  # the provider's limit for one call
 _MAX_CHARACTERS = 120_000  # its smallest token limit for one call, at the worst of one token a character
@@ -28,6 +28,8 @@ _TIMEOUT_S = 60.0
 _LONGEST_WAIT_S = 60.0
 _DOCUMENT_ATTEMPTS, _QUERY_ATTEMPTS = 6, 3  # a person waits for a question, nobody for a sync
 _TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_TOO_MANY = 429
+_QUOTA_WAIT_S = 60.0  # where the server does not say how long
 _REFUSED = frozenset({400, 413, 422})
 
 
@@ -42,9 +44,10 @@ class VoyageAccess:
 class _Transient(Exception):
     """A failure that another attempt may not meet; `after`: seconds the server asks to wait."""
 
-    def __init__(self, what: str, after: float = 0.0) -> None:
+    def __init__(self, what: str, after: float = 0.0, *, quota: bool = False) -> None:
         super().__init__(what)
         self.after = after
+        self.quota = quota
 
 
 class _Refused(Exception):
@@ -109,6 +112,11 @@ class VoyageEmbedder:
         try:
             return retrying(self._call, texts, purpose)
         except _Transient as error:
+            if error.quota:
+                raise QuotaReached(
+                    "The embedding provider's quota is used up (HTTP status 429); its notes wait.",
+                    after_s=error.after or _QUOTA_WAIT_S,
+                ) from None
             raise EmbeddingFailed(
                 f"The embedding provider failed {attempts} times: {error}; try later."
             ) from None
@@ -172,7 +180,7 @@ def _ours(error: Any) -> Exception:
             "The embedding provider does not know the model; check [embedding] model and base_url."
         )
     if status in _TRANSIENT or status < 400 or status >= 500:
-        return _Transient(f"HTTP status {status}", _retry_after(error))
+        return _Transient(f"HTTP status {status}", _retry_after(error), quota=status == _TOO_MANY)
     return EmbeddingFailed(f"The embedding provider answered with HTTP status {status}.")
 
 
