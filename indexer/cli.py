@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -186,6 +187,8 @@ def readable(
         out_json(listing.as_json(account, places))
     elif places:
         out(listing.as_text(places))
+    else:
+        say(f"{account.name} may read no note")
     return 0
 
 
@@ -223,6 +226,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from indexer.start import quiet_logging
 
     quiet_logging()
+    for stop in (signal.SIGTERM, signal.SIGHUP):  # like Ctrl-C: the embedded server must not be left running
+        signal.signal(stop, signal.default_int_handler)
     try:
         command: Any = typer.main.get_command(app)
         code = int(command.main(_config_first(given), prog_name="notewarden", standalone_mode=False) or 0)

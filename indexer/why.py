@@ -13,13 +13,13 @@ from acl.sid import EVERYONE, Sid, bare
 from acl.source import make_source
 from acl.token import Token, build_token
 from acl.why import explain
-from db import audit, lists, notes, shares
+from db import audit, ledger, lists, notes, shares
 from db.pool import Connection, Database
 from db.search import reading
 from indexer.actor import actor_of
 from indexer.files import Files, opened_folder
 from indexer.identity import opened_share
-from indexer.notepaths import Place
+from indexer.notepaths import NotePaths, Place
 from indexer.output import moment, shown
 from indexer.reindex import index_paths
 from notewarden.display import printable, show_path
@@ -177,9 +177,20 @@ def explained(settings: Settings, path: str, user: str | None, share: str | None
     account = None if user is None else directory.user(user)
     with Database.open(settings) as database:
         with database.owner() as conn:
-            place = index_paths(conn, settings, share).note(path)
+            place = _find(conn, settings, path, share)
         of = next(one for one in settings.shares if one.name == place.share)
         return Explainer(database, directory, of).explain(place, account)
+
+
+def _find(conn: Connection, settings: Settings, path: str, share: str | None) -> Place:
+    """Find the note among the indexed ones. One that is only in trouble has no policy yet, but a reason."""
+    try:
+        return index_paths(conn, settings, share).note(path)
+    except NotInNotes:
+        troubled = ledger.standing(conn, [one.name for one in settings.shares])
+        place = NotePaths((Place(one.share, one.path) for one in troubled), settings.shares, share).note(path)
+        found = next(one for one in troubled if (one.share, one.path) == (place.share, place.path))
+        raise NotInNotes(f"{printable(path)} is not indexed; it is {found.state}: {found.reason}.") from None
 
 
 class _Teller:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import signal
@@ -12,6 +13,8 @@ import pytest
 from support.command import PROGRAM, Site, run
 
 from db import runs
+from indexer.context import Progress
+from indexer.progress import ProgressLine, describe
 
 SHARE_KEYS = [
     "share", "status", "seen", "hashed", "added", "changed", "moved", "deleted", "held", "acl_changed",
@@ -147,7 +150,8 @@ def test_a_sync_waits_for_another_indexer_and_says_so(site: Site) -> None:
     assert '"added": 3' in out
 
 
-def test_ctrl_c_is_exit_130_without_a_traceback(site: Site) -> None:
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_is_exit_130_without_a_traceback(site: Site, stop: signal.Signals) -> None:
     with site.open() as database, database.owner() as conn, runs.indexer_lock(conn):
         working = subprocess.Popen(
             [PROGRAM, "--config", site.config, "sync"],
@@ -157,7 +161,7 @@ def test_ctrl_c_is_exit_130_without_a_traceback(site: Site) -> None:
         )
         assert working.stderr is not None
         working.stderr.readline()
-        working.send_signal(signal.SIGINT)
+        working.send_signal(stop)
         _, err = working.communicate(timeout=60)
     assert (working.returncode, err) == (130, "notewarden: interrupted\n")
 
@@ -230,9 +234,6 @@ def test_a_closed_pipe_is_no_fault(site: Site) -> None:
 
 
 def test_progress_tells_rate_and_time_left() -> None:
-    from indexer.context import Progress
-    from indexer.progress import describe
-
     line = describe(Progress("notes", 10, 100, 40), 5.0)
     assert line == "notes: 10 of 100 notes, 40 chunks embedded, 2.0 notes/s, 45 s left"
     assert describe(Progress("a\x1bb", 0, 5, 0), 0.0) == "a\\x1bb: 0 of 5 notes, 0 chunks embedded"
@@ -251,3 +252,32 @@ def test_the_quick_sync_polls_once_and_yields_to_another_indexer(site: Site) -> 
     assert site.rows("select from nw.note") == []
     quick(site.settings)
     assert len(site.rows("select from nw.note")) == 3
+
+
+class Screen(io.StringIO):
+    def __init__(self, terminal: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+def told(screen: Screen, **options: bool) -> str:
+    """What ten steps of 4 s each leave on a screen."""
+    clock = iter(range(0, 400, 4))
+    line = ProgressLine(screen, clock=lambda: float(next(clock)), **options)
+    for done in range(1, 11):
+        line(Progress("notes", done, 10, done))
+    line.close()
+    return screen.getvalue()
+
+
+def test_progress_moves_one_line_on_a_terminal_and_is_sparse_elsewhere() -> None:
+    terminal = told(Screen(True), terminal_only=True)
+    assert terminal.count("\r\x1b[K") == 11
+    assert "\n" not in terminal
+    lines = told(Screen(False)).splitlines()
+    assert 3 <= len(lines) <= 4
+    assert all(line.startswith("notewarden: notes: ") and "left" in line for line in lines)
+    assert told(Screen(False), terminal_only=True) == ""

@@ -39,8 +39,11 @@ def test_readable_lists_what_the_rules_open_sorted(site: Site) -> None:
     ]
 
 
-def test_readable_is_empty_and_exit_0_before_a_sync_and_for_who_may_read_nothing(site: Site) -> None:
+def test_readable_is_empty_and_exit_0_where_nothing_may_be_read(site: Site) -> None:
     assert readable(site, "alice") == set()
+    answer = site.run("readable", "--as", "alice")
+    assert (answer.code, answer.out) == (0, "")
+    assert "no note" in answer.sentence()
 
 
 @pytest.mark.parametrize("arguments", [["readable"], ["why", "a.md"]])
@@ -136,6 +139,11 @@ def test_old_permissions_close_the_share_and_why_says_so(site: Site) -> None:
 def test_why_of_what_is_not_indexed_is_exit_3(site: Site) -> None:
     site.run("sync")
     assert site.run("why", "it").code == 3
+    (site.notes / "link.md").symlink_to(site.notes / "a.md")
+    site.run("sync")
+    answer = site.run("why", "link.md", "--as", "alice")
+    assert answer.code == 3
+    assert "skipped: a link" in answer.sentence()
     answer = site.run("why", "gone\x1b.md")
     assert answer.code == 3
     assert "gone\\x1b.md" in answer.sentence()
