@@ -61,19 +61,24 @@ class Ace:
 
 @dataclass(frozen=True)
 class Descriptor:
-    """A security descriptor in stored order; ``aces`` is None for a NULL or absent DACL, () if empty."""
+    """A security descriptor in stored order; ``aces`` is None for a NULL or absent DACL, () if empty.
+
+    ``group`` decides nothing by NT rules; where the list stands for POSIX modes, it is the owning group.
+    """
 
     owner: Sid | None
     aces: tuple[Ace, ...] | None
     raw: bytes = b""
+    group: Sid | None = None
 
     def qualified(self, server: str) -> Descriptor:
         """The same descriptor with every issuer-relative SID qualified by its server."""
         owner = None if self.owner is None else qualify(self.owner, server)
+        group = None if self.group is None else qualify(self.group, server)
         if self.aces is None:
-            return replace(self, owner=owner)
+            return replace(self, owner=owner, group=group)
         aces = tuple(replace(ace, sid=qualify(ace.sid, server)) for ace in self.aces)
-        return replace(self, owner=owner, aces=aces)
+        return replace(self, owner=owner, aces=aces, group=group)
 
 
 @dataclass(frozen=True)
