@@ -268,12 +268,12 @@ def test_a_deleted_folder_is_deleted(world: ShareWorld) -> None:
 @pytest.mark.parametrize(
     ("gone", "in_share", "deleted"),
     [
-        ({n: 0 for n in range(20)}, 20, 20),
-        ({n: 0 for n in range(21)}, 1000, 0),
-        ({n: 1 for n in range(21)}, 70, 21),
-        ({n: 1 for n in range(21)}, 69, 0),
+        (dict.fromkeys(range(20), 0), 20, 20),
+        (dict.fromkeys(range(21), 0), 1000, 0),
+        (dict.fromkeys(range(21), 1), 70, 21),
+        (dict.fromkeys(range(21), 1), 69, 0),
         ({n: n % 2 for n in range(30)}, 1000, 15),
-        ({n: 9 for n in range(400)}, 1000, 0),
+        (dict.fromkeys(range(400), 9), 1000, 0),
     ],
 )
 def test_the_rule_of_holds(gone: dict[int, int], in_share: int, deleted: int) -> None:
