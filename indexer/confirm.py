@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from acl.directory import Directory
+from acl.sid import Sid
 from db import audit, ledger, shares
 from db.audiences import AudienceStore
 from db.notes import Known, NoteStore
@@ -15,7 +18,8 @@ from indexer.files import Files
 from indexer.identity import Identity, is_gone, opened_share
 from indexer.patterns import Patterns
 from indexer.sync import sole_indexer
-from notewarden.errors import ShareUnavailable
+from notewarden.errors import ShareUnavailable, UsageError
+from notewarden.settings import Settings
 from notewarden.settings_sections import ShareSettings
 
 
@@ -31,10 +35,19 @@ class Confirmed:
 class Confirmation:
     """Deletes held notes at once, each after one more look."""
 
-    def __init__(self, database: Database, directory: Directory, files: Files | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        directory: Directory,
+        files: Files | None = None,
+        *,
+        actor: Sid | None = None,
+    ) -> None:
+        """`actor`: the admin who asked for it, where that is not the account of this process."""
         self._database = database
         self._directory = directory
         self._files = files or Files()
+        self._actor = actor
 
     def confirm(self, share: ShareSettings, *, emptied: bool = False) -> Confirmed:
         """Delete what is held of `share`; with `emptied` all its notes, if its root is empty and itself.
@@ -74,9 +87,48 @@ class Confirmation:
         return not taken or is_gone(self._files, root, path)
 
     def _record(self, conn: Connection, share: ShareSettings, count: int, *, emptied: bool) -> None:
-        actor = actor_of(self._directory)
+        actor = self._actor or actor_of(self._directory)
         detail = {"notes": count, "emptied": emptied}
         audit.add(conn, audit.Act(actor, actor, "confirm-deletes", share.name, detail))
+
+
+@dataclass(frozen=True)
+class AllConfirmed:
+    """What became of each share, and of those that could not be looked at."""
+
+    done: tuple[Confirmed, ...]
+    trouble: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as it travels from the daemon to the command."""
+        return {"done": [vars(one) for one in self.done], "trouble": list(self.trouble)}
+
+    @classmethod
+    def from_json(cls, made: Mapping[str, Any]) -> AllConfirmed:
+        """Return what `as_json` made."""
+        return cls(tuple(Confirmed(**one) for one in made["done"]), tuple(made["trouble"]))
+
+
+def confirm_shares(
+    confirmation: Confirmation, shares: Sequence[ShareSettings], *, emptied: bool
+) -> AllConfirmed:
+    """Confirm share by share; one that cannot be looked at costs no other. Raises as `confirm` else."""
+    done: list[Confirmed] = []
+    trouble: list[str] = []
+    for share in shares:
+        try:
+            done.append(confirmation.confirm(share, emptied=emptied))
+        except ShareUnavailable as error:
+            trouble.append(f"{share.name}: {error}")
+    return AllConfirmed(tuple(done), tuple(trouble))
+
+
+def wanted_shares(settings: Settings, share: str | None) -> list[ShareSettings]:
+    """Return the shares that `--share` means. Raises UsageError where there is none."""
+    found = [one for one in settings.shares if share in (None, one.name)]
+    if not found:
+        raise UsageError(f"The configuration has no share {share!r}." if share else "There is no share.")
+    return found
 
 
 def _delete(conn: Connection, share_id: int, store: NoteStore, gone: dict[bytes, int]) -> None:

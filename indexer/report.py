@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -49,6 +50,13 @@ class SyncReport:
         if any(share.status == "unavailable" for share in self.shares):
             return 4
         return 0 if all(share.complete for share in self.shares) else 6
+
+    @classmethod
+    def from_json(cls, made: Mapping[str, Any]) -> SyncReport:
+        """Return the report that `as_json` made."""
+        values = dict(made)
+        values["shares"] = [ShareReport(**one) for one in values["shares"]]
+        return cls(**values)
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as the contract writes it."""

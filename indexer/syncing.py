@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from acl.directory import make_directory
 from db.pool import Database
-from indexer.confirm import Confirmation, Confirmed
+from indexer.actor import actor_of
+from indexer.asking import argument_paths, ask_daemon
+from indexer.confirm import AllConfirmed, Confirmation, confirm_shares, wanted_shares
 from indexer.output import out, out_json, say
 from indexer.progress import ProgressLine
 from indexer.rehearsal import Rehearsal
@@ -16,7 +19,7 @@ from indexer.report import ShareReport, SyncReport
 from indexer.setup import Equipment, equip, patiently
 from indexer.sync import Indexer, Options
 from notewarden.display import printable
-from notewarden.errors import ShareUnavailable, SyncIncomplete, UsageError
+from notewarden.errors import ShareUnavailable, SyncIncomplete
 from notewarden.settings import Settings
 
 _COUNTS = ("seen", "hashed", "added", "changed", "moved", "deleted", "acl_changed")
@@ -38,8 +41,12 @@ def run_sync(settings: Settings, wish: Wish) -> int:
     with Database.open(settings) as database:
         if wish.dry_run:
             return _rehearse(Rehearsal(settings, database, equipment), wish)
-        indexer = _indexer(settings, database, equipment)
-        report = _polled(indexer.sync, full=wish.full, quiet=wish.as_json)
+        told = ask_daemon(database, "sync", {"full": wish.full}, quiet=wish.as_json)
+        if told is not None:
+            report = _report_of(told[0])
+        else:
+            indexer = _indexer(settings, database, equipment)
+            report = _polled(indexer.sync, full=wish.full, quiet=wish.as_json)
     if wish.as_json:
         out_json(report.as_json())
     else:
@@ -51,35 +58,37 @@ def run_reindex(settings: Settings, paths: Sequence[str] | None, share: str | No
     """Mark what `paths` name (None: all) and poll; return the sync's exit code."""
     equipment = equip(settings)
     with Database.open(settings) as database:
-        count = outdate(database, settings, paths, share)
-        out(f"Indexing {count} notes again.")
-        report = _polled(_indexer(settings, database, equipment).sync, full=False, quiet=False)
+        arguments = {"paths": argument_paths(paths), "share": share}
+        told = ask_daemon(database, "reindex", arguments)
+        count = outdate(database, settings, paths, share) if told is None else told[0]["outdated"]
+        out(f"Indexing {count} notes again." if told is None else f"Indexed {count} notes again.")
+        if told is None:
+            report = _polled(_indexer(settings, database, equipment).sync, full=False, quiet=False)
+        else:
+            report = _report_of(told[0])
     out(as_text(report))
     return _told(report)
 
 
 def run_confirm(settings: Settings, share: str | None, *, emptied: bool) -> int:
     """Delete what is held of `share`, or of all, and print the number."""
-    wanted = [one for one in settings.shares if share in (None, one.name)]
-    if not wanted:
-        raise UsageError(f"The configuration has no share {share!r}." if share else "There is no share.")
+    wanted = wanted_shares(settings, share)
     directory = make_directory(settings)
-    done: list[Confirmed] = []
-    trouble: list[str] = []
+    arguments = {"share": share, "emptied": emptied, "actor": str(actor_of(directory))}
     with Database.open(settings) as database:
-        confirmation = Confirmation(database, directory)
-        for one in wanted:
-            try:
-                done.append(patiently(lambda one=one: confirmation.confirm(one, emptied=emptied)))  # type: ignore[misc]
-            except ShareUnavailable as error:
-                trouble.append(f"{one.name}: {error}")
-    out(f"{sum(one.deleted for one in done)} notes deleted from the index.")
-    for one_done in done:
-        if one_done.returned:
-            say(f"{one_done.share}: {one_done.returned} held notes are there again; the next sync takes them")
-    for sentence in trouble:
+        told = ask_daemon(database, "confirm-deletes", arguments)
+        if told is None:
+            confirmation = Confirmation(database, directory)
+            confirmed = patiently(lambda: confirm_shares(confirmation, wanted, emptied=emptied))
+        else:
+            confirmed = AllConfirmed.from_json(told[0])
+    out(f"{sum(one.deleted for one in confirmed.done)} notes deleted from the index.")
+    for one in confirmed.done:
+        if one.returned:
+            say(f"{one.share}: {one.returned} held notes are there again; the next sync takes them")
+    for sentence in confirmed.trouble:
         say(sentence)
-    return ShareUnavailable.exit_code if trouble else 0
+    return ShareUnavailable.exit_code if confirmed.trouble else 0
 
 
 def as_text(report: SyncReport) -> str:
@@ -101,6 +110,14 @@ def _line(share: ShareReport) -> str:
 
 def _indexer(settings: Settings, database: Database, equipment: Equipment) -> Indexer:
     return Indexer(settings, database, directory=equipment.directory, embedder=equipment.embedder)
+
+
+def _report_of(result: Mapping[str, Any]) -> SyncReport:
+    """Return the report that a daemon's result carries."""
+    report = SyncReport.from_json(result["report"])
+    for one in report.shares:
+        one.reason = str(result.get("reasons", {}).get(one.share, ""))
+    return report
 
 
 def _polled(sync: Callable[[Options], SyncReport], *, full: bool, quiet: bool) -> SyncReport:

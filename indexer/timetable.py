@@ -97,6 +97,10 @@ class Timetable(BaseScheduler):  # type: ignore[misc]
         for name in (POLL, PERMISSIONS):
             self.within(name, 0.0)
 
+    def shutdown(self, wait: bool = True) -> None:
+        """Take no more jobs; with `wait` until the running one has ended."""
+        super().shutdown(wait)
+
     def wakeup(self) -> None:
         """Called by APScheduler when a job was added or moved."""
         self._wake()

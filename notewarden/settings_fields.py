@@ -114,6 +114,19 @@ def is_loopback(address: str) -> bool:
         return host.lower() == "localhost"
 
 
+def _metrics_door(value: object) -> object:
+    """A Unix socket's absolute path, or a port of this machine itself: nothing that others could reach."""
+    if value is None or value == "":
+        return None
+    text = str(value)
+    if text.startswith("/"):
+        return Path(text)
+    host, colon, port = text.rpartition(":")
+    if colon and port.isdigit() and 0 < int(port) < 65_536 and is_loopback(f"http://{host}:{port}"):
+        return (host.strip("[]"), int(port))
+    raise ValueError('must be the path of a socket, or a port of this machine such as "127.0.0.1:9464"')
+
+
 def _database_url(value: str) -> str:
     if value != "embedded" and not value.startswith(("postgresql://", "postgres://")):
         raise ValueError('must be "embedded" or a postgresql:// address')
@@ -134,6 +147,7 @@ OptionalPath = Annotated[OwnPath | None, BeforeValidator(_no_text_is_none)]
 ShareRoot = Annotated[Path, AfterValidator(_share_root)]
 ShareName = Annotated[str, StringConstraints(max_length=100), AfterValidator(_share_name)]
 Link = Annotated[Annotated[str, AfterValidator(_link)] | None, BeforeValidator(_no_text_is_none)]
+MetricsDoor = Annotated[Path | tuple[str, int] | None, BeforeValidator(_metrics_door)]
 Folder = Annotated[str, AfterValidator(_folder)]
 Address = Annotated[Annotated[str, AfterValidator(_safe_address)] | None, BeforeValidator(_no_text_is_none)]
 DatabaseUrl = Annotated[str, AfterValidator(_database_url)]

@@ -44,11 +44,14 @@ class LogSettings(Section):
 
 
 class ScheduleSettings(Section):
-    """`[schedule]`: how often shares are polled, permissions swept, everything hashed anew."""
+    """`[schedule]`: how often shares are polled, permissions swept, everything hashed anew; what is kept."""
 
     poll: kind.Duration = kind.parse_duration("5m")
     acl: kind.DurationOrPoll = "poll"
     verify: kind.Daily = kind.parse_daily("daily 03:00")
+    keep_runs: kind.Duration = kind.parse_duration("90d")
+    keep_audit: kind.Duration = kind.parse_duration("400d")
+    keep_usage: kind.Duration = kind.parse_duration("800d")
 
 
 class RuleSettings(Section):
@@ -228,10 +231,15 @@ class AnswerSettings(Section):
 
 
 class AnswererSettings(Section):
-    """`[answerer]`: the team's service. Without `socket` there is none."""
+    """`[answerer]`: the team's service. Without `socket` there is none.
+
+    `user` is the account it runs as, the only one that may use `late_check_socket`; "": the indexer's own.
+    """
 
     socket: kind.OptionalPath = None
     late_check: Literal["prefer", "require", "off"] = "prefer"
+    late_check_socket: kind.OptionalPath = None
+    user: str = ""
     admins: list[kind.Name] = []
 
 
@@ -242,4 +250,6 @@ class PrivacySettings(Section):
 
 
 class MetricsSettings(Section):
-    """`[metrics]`: no key yet."""
+    """`[metrics]`: where the numbers of the daemon can be read; "" is nowhere."""
+
+    listen: kind.MetricsDoor = None
