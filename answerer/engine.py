@@ -12,7 +12,7 @@ from acl.sid import Sid
 from answerer import extracts
 from answerer.audit import Auditor, Entry
 from answerer.identity import Asker
-from answerer.latecheck import Gate, Look, find_look
+from answerer.latecheck import Gate, Sight, Watch, find_watch
 from answerer.paths import NOT_THERE, find_note, find_scope
 from answerer.results import (
     Answer,
@@ -28,6 +28,7 @@ from answerer.results import (
 )
 from answerer.retrieval import Query, Ranking, clean, parse_words, rank, select
 from answerer.shown import cut_lines
+from db import latecheck
 from db.pool import Database
 from db.search import Passage, Reading, last_poll, reading
 from notewarden.display import show_path
@@ -68,7 +69,7 @@ class Engine:
         self._directory = directory
         self._embedder = embedder
         self._auditor = Auditor(settings)
-        self._look: Look | None = find_look(settings)
+        self._watch: Watch | None = find_watch(settings, directory)
 
     def ask(self, asker: Asker, question: str, where: Where = Where(), k: int = 8) -> Reply[Answer]:
         """Answer a question from the notes the asker may read; `found` is False where they hold none."""
@@ -119,7 +120,7 @@ class Engine:
 
         Raises NotInNotes with one sentence for absent, hidden, gone and out of scope.
         """
-        visit = _Visit(asker, Gate(self._settings.answerer.late_check, self._look, asker.require_token()))
+        visit = self._visit_of(asker)
 
         def work(held: Reading) -> Shown | None:
             self._narrow(held, Where(share))
@@ -160,7 +161,12 @@ class Engine:
             raise UsageError(f"The question is longer than {MOST_CHARACTERS} characters; shorten it.")
         if not 1 <= k <= MOST_PASSAGES:
             raise UsageError(f"-k must be between 1 and {MOST_PASSAGES}.")
-        return _Visit(asker, Gate(self._settings.answerer.late_check, self._look, asker.require_token()))
+        return self._visit_of(asker)
+
+    def _visit_of(self, asker: Asker) -> _Visit:
+        sight = None if self._watch is None else Sight(self._watch)
+        gate = Gate(self._settings.answerer.late_check, sight, asker.require_token())
+        return _Visit(asker, gate, sight)
 
     def _with_vector(self, query: Query, visit: _Visit) -> Query:
         """Measure the question before the transaction opens, so that a slow provider holds none up."""
@@ -182,6 +188,8 @@ class Engine:
 
     def _read(self, visit: _Visit, work: Callable[[Reading], _T]) -> _T:
         with self._database.reader() as conn, reading(conn, visit.asker.require_token()) as held:
+            if visit.sight is not None:
+                visit.sight.reading = held
             self._require_recent(held)
             return work(held)
 
@@ -248,6 +256,7 @@ class Engine:
         """Write the audit row and only then let the result go: no row, no text."""
         with self._database.reader() as conn:
             self._auditor.record(conn, visit.asker, entry)
+            latecheck.queue(conn, visit.sight.differing if visit.sight else ())
         unchecked = visit.gate.notice if entry.notes else None
         return Reply(result, (*visit.notices, *([unchecked] if unchecked else [])))
 
@@ -258,6 +267,7 @@ class _Visit:
 
     asker: Asker
     gate: Gate
+    sight: Sight | None = None
     notices: list[str] = field(default_factory=list)
 
 

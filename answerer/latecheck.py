@@ -1,20 +1,23 @@
 """The late check: before note text leaves, its permissions are read again from the share itself.
 
-Whoever can read the live lists (the indexer's side) offers a function `look` under the entry point group
-``notewarden.late_check``. Without one the check is unavailable, and `[answerer] late_check` decides.
+Whoever can read the live lists (the indexer's side) does so: over its private socket where one is configured,
+else in this process, through the entry point group ``notewarden.late_check``, where the index is embedded.
+Without either the check is unavailable, and `[answerer] late_check` decides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Literal, Protocol, TypeVar
 
+from acl.directory import Directory
 from acl.evaluate import readable
-from acl.model import AccessList
-from acl.sid import Sid
+from acl.live import NoteNow
 from acl.token import Token
+from answerer.latesocket import over_socket
+from db.latecheck import Indexed
+from db.search import Reading
 from notewarden.errors import IndexTooOld, ShareUnavailable
 from notewarden.settings import Settings
 
@@ -24,21 +27,43 @@ Freshness = Literal["current", "changed"]
 Mode = Literal["prefer", "require", "off"]
 
 
-@dataclass(frozen=True)
-class NoteNow:
-    """One note as the share shows it at this moment: every layer's compiled list, and what its text does.
+Look = Callable[[Sequence[int]], Mapping[int, NoteNow]]
+"""Note ids in, their state now out. Raises ShareUnavailable only if nobody who could look can be reached;
+trouble of one note or one share is that note's state."""
 
-    `state` "gone" and "error" drop the note; `unresolvable` are denied SIDs that match everybody.
+Watch = Callable[[Sequence[Indexed]], Mapping[int, NoteNow]]
+"""The same for notes as they are indexed; whoever has an index of its own goes by their ids alone."""
+
+
+class Sight:
+    """A watch bound to one reading: it is asked about what that reading may see, and nothing else.
+
+    `differing` are the notes found other than they are indexed: they are to be queued for a sync.
     """
 
-    state: Literal["current", "changed", "gone", "error"]
-    lists: tuple[AccessList, ...] = ()
-    unresolvable: frozenset[Sid] = frozenset()
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self.reading: Reading | None = None
+        self.differing: set[int] = set()
+
+    def __call__(self, note_ids: Sequence[int]) -> Mapping[int, NoteNow]:
+        """Return the state of these notes now. Raises ShareUnavailable, DirectoryUnreachable."""
+        if self.reading is None:
+            raise IndexTooOld("Permissions can be checked only while the index is read; nothing is shown.")
+        found = self._watch(self.reading.indexed(note_ids))
+        keys = self.reading.policy_keys(note_ids)
+        self.differing |= {one for one in note_ids if _differs(found.get(one), keys.get(one, frozenset()))}
+        return found
 
 
-Look = Callable[[Sequence[int]], Mapping[int, NoteNow]]
-"""Note ids in, their state now out. Raises ShareUnavailable only if no connection to the share can be made,
-or its root is missing, emptied or another; trouble of one note is that note's state."""
+def _differs(now: NoteNow | None, keys: frozenset[bytes]) -> bool:
+    """Whether a sync would change something: another text, no note, or a list the index does not have.
+
+    A list that is only in the index, such as a kept narrower rule, makes the index the narrower one.
+    """
+    if now is None or now.state in ("gone", "error", "changed"):
+        return True
+    return now.state == "current" and not {one.key for one in now.lists} <= keys
 
 
 class OfNote(Protocol):
@@ -84,7 +109,9 @@ class Gate:
         """What the asker must be told when text left unchecked although a check was preferred."""
         if self._mode != "prefer" or self.checked or not self._verdicts:
             return None
-        return "Permissions are those of the last sync; they could not be checked again on the share itself."
+        return (
+            "Permissions are those of the last sync: the share could not be reached to check them once more."
+        )
 
     def _check(self, note_ids: Sequence[int]) -> None:
         if not note_ids:
@@ -111,17 +138,33 @@ class Gate:
             return None
 
     def _verdict(self, now: NoteNow | None) -> Freshness | None:
+        if now is not None and now.state == "unreachable":
+            return self._unreachable()
         if now is None or now.state not in ("current", "changed"):
             return None
         if not readable(now.lists, self._token, now.unresolvable):
             return None
         return "changed" if now.state == "changed" else "current"
 
+    def _unreachable(self) -> Freshness:
+        """Go by the index, which let the note through, unless the check is required."""
+        if self._mode == "require":
+            raise ShareUnavailable(
+                "A share that holds such notes cannot be reached to check their permissions once more, and "
+                "[answerer] late_check requires it; nothing is shown."
+            )
+        self.checked = False
+        return "current"
 
-def find_look(settings: Settings) -> Look | None:
-    """Return the installed late check, made for this configuration; None where there is none."""
-    found = list(entry_points(group=GROUP))
-    if not found or settings.answerer.late_check == "off":
+
+def find_watch(settings: Settings, directory: Directory) -> Watch | None:
+    """Return the late check that is configured: the indexer's socket, else in process; None for none."""
+    if settings.answerer.late_check == "off":
         return None
-    make: Callable[[Settings], Look] = found[0].load()
-    return make(settings)
+    if settings.answerer.late_check_socket is not None:
+        return over_socket(settings.answerer.late_check_socket)
+    found = list(entry_points(group=GROUP))
+    if not found or settings.database.url != "embedded":
+        return None  # another process holds what is needed to read the share
+    make: Callable[[Settings, Directory], Watch] = found[0].load()
+    return make(settings, directory)

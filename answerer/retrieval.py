@@ -103,16 +103,32 @@ def select(reading: Reading, ranking: Ranking, gate: Gate, k: int, per_note: int
 
     Every note passes `gate` before it counts, fill-ups too.
     """
-    first, left = cap_and_fold(gate.passed(reading.passages(ranking.order)), per_note)
-    chosen = [*first, *left][:k]
+    chosen = _passed(reading.passages(ranking.order), gate, k, per_note)
     have = {passage.chunk_id for passage in chosen} | set(ranking.order)
     for fill in _fills(reading, ranking, k):
         if len(chosen) >= k:
             break
-        fresh = [chunk_id for chunk_id in fill if chunk_id not in have]
-        have.update(fresh)
-        chosen += gate.passed(reading.passages(fresh))[: k - len(chosen)]
+        fresh = reading.passages([chunk_id for chunk_id in fill if chunk_id not in have])
+        have.update(fill)
+        while fresh and len(chosen) < k:
+            more, fresh = fresh[: k - len(chosen)], fresh[k - len(chosen) :]
+            chosen += gate.passed(more)
     return chosen
+
+
+def _passed(candidates: list[Passage], gate: Gate, k: int, per_note: int) -> list[Passage]:
+    """Choose again without the notes that do not pass, until all that are chosen do.
+
+    A passage that was left out as the twin of one that falls comes back, and only what may leave is checked.
+    """
+    while True:
+        first, left = cap_and_fold(candidates, per_note)
+        chosen = [*first, *left][:k]
+        passing = {passage.note_id for passage in gate.passed(chosen)}
+        barred = {passage.note_id for passage in chosen} - passing
+        if not barred:
+            return chosen
+        candidates = [passage for passage in candidates if passage.note_id not in barred]
 
 
 def _fills(reading: Reading, ranking: Ranking, k: int) -> Iterator[list[int]]:

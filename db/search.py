@@ -15,7 +15,7 @@ from psycopg.rows import class_row
 
 from acl.sid import Sid
 from acl.token import Token, require_token
-from db import generations
+from db import generations, latecheck
 from db.queries import load
 
 _SQL = load("search")
@@ -215,6 +215,14 @@ class Reading:
         values = {"note_id": note_id, "generation_id": self.serving.generation_id}
         with self._conn.cursor(row_factory=class_row(NotePiece)) as cursor:
             return cursor.execute(_SQL["note_text"], values).fetchall()
+
+    def indexed(self, note_ids: Sequence[int]) -> list[latecheck.Indexed]:
+        """Return what a late check compares of these notes, as far as they may be read."""
+        return latecheck.indexed(self._conn, note_ids)
+
+    def policy_keys(self, note_ids: Sequence[int]) -> dict[int, frozenset[bytes]]:
+        """Return the keys of all lists that guard each of these notes, as far as they may be read."""
+        return latecheck.policy_keys(self._conn, note_ids)
 
     def shares(self) -> list[str]:
         """Return the shares in which this reading holds a note."""

@@ -48,7 +48,7 @@ _NO_ANSWER = frozenset(
 
 
 class LateCheck:
-    """Looks at notes as they stand in the configured shares. Threads may share it: one asks a share at once."""
+    """Looks at notes as they stand in the configured shares. Threads may share it."""
 
     def __init__(self, settings: Settings, directory: Directory, files: Files | None = None) -> None:
         files = files or Files()

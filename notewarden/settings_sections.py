@@ -240,6 +240,8 @@ class AnswererSettings(Section):
     late_check: Literal["prefer", "require", "off"] = "prefer"
     late_check_socket: kind.OptionalPath = None
     user: str = ""
+    late_check_socket: kind.OptionalPath = None
+    user: str = ""
     admins: list[kind.Name] = []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -170,10 +171,11 @@ def test_an_unreachable_share_is_decided_by_the_configuration() -> None:
     assert len(off.passed([part(1)])) == 1 and off.notice is None
 
 
-def test_required_and_missing_nothing_leaves(build_house: Any) -> None:
-    house = build_house('[answerer]\nlate_check = "require"\n')
+def test_required_and_missing_nothing_leaves(build_house: Any, tmp_path: Path) -> None:
+    nobody = tmp_path / "nobody.sock"
+    house = build_house(f'[answerer]\nlate_check = "require"\nlate_check_socket = "{nobody}"\n')
     for call in (house.engine.ask, house.engine.search, house.engine.show):
-        with pytest.raises(IndexTooOld):
+        with pytest.raises(ShareUnavailable):
             call(house.asker("cleo"), "handbook/leave.md")
 
 
