@@ -83,6 +83,17 @@ def sync(
     return run_sync(settings_of(context.obj), Wish(full=full, dry_run=dry_run, as_json=as_json))
 
 
+@app.command("run")
+def run(context: typer.Context) -> int:
+    """Be the daemon: poll by the schedule until told to end.
+
+    SIGTERM ends it at the next note, SIGHUP lets it read the configuration again.
+    """
+    from indexer.serving import run_daemon
+
+    return run_daemon(context.obj)
+
+
 @app.command("status")
 def status(context: typer.Context, as_json: Json = False) -> int:
     """Show how the index stands.
