@@ -46,6 +46,11 @@ def close_undeclared(conn: Connection[Any], names: Sequence[str]) -> None:
     conn.execute(_SQL["close_undeclared"], {"names": list(names)})
 
 
+def close_after_step(conn: Connection[Any]) -> None:
+    """Close every share whose last sweep or poll lies in the future, until it is swept again."""
+    conn.execute(_SQL["close_after_step"])
+
+
 def clock(conn: Connection[Any]) -> datetime:
     """Return the database's clock: the one by which the age of permissions is judged."""
     row = conn.execute(_SQL["clock"]).fetchone()

@@ -82,7 +82,9 @@ class SharePoll:
         policy, recorded = _fingerprint(self._settings.acl), poll.row.identity or {}
         identity = Identity(poll.opened.files, self._settings.path, recorded.get("root"))
         seen = identity.check(poll.opened.root, poll.known.values())
-        survey = self._survey(poll, trust_hints=recorded.get("policy") == policy)
+        # Without a sweep that counts, as after a clock was set back, times say nothing.
+        trust_hints = recorded.get("policy") == policy and poll.row.swept_at is not None
+        survey = self._survey(poll, trust_hints=trust_hints)
         asked = {"full": self._run.full, "permissions": self._run.permissions}
         found = Sweep(poll.stores, poll.opened, self._run.directory, **asked).run(survey)
         found.jobs += self._for_new_generation(poll, survey, found)

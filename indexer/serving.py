@@ -12,6 +12,7 @@ from pathlib import Path
 
 from db.pool import Database
 from indexer.daemon import Daemon, Means
+from indexer.latedoor import late_door
 from indexer.setup import equip
 from notewarden import systemd
 from notewarden.errors import DatabaseUnavailable
@@ -40,7 +41,7 @@ def run_daemon(config: Path | None) -> int:
         daemon = Daemon(settings, database, Means(lambda: load_settings(file), equip))
         code = stack.enter_context(_signals(daemon))
         _start(daemon)
-        stack.enter_context(_doors(daemon))
+        stack.enter_context(_doors(daemon, database))
         daemon.run()
     if not daemon.ended_in_time:
         sys.stderr.flush()
@@ -105,6 +106,7 @@ def _signals(daemon: Daemon) -> Iterator[list[int]]:
 
 
 @contextmanager
-def _doors(daemon: Daemon) -> Iterator[None]:
+def _doors(daemon: Daemon, database: Database) -> Iterator[None]:
     """Open what others may ask the daemon: its numbers, and the late check."""
-    yield
+    with late_door(lambda: daemon.settings, database):
+        yield

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from acl.directory import Directory, make_directory
 from acl.source import Source, make_source
-from db import generations, runs, shares
+from db import generations, latecheck, runs, shares
 from db.lists import ListStore
 from db.pool import Connection, Database
 from indexer.context import Progress, Run, recipe
@@ -87,7 +87,7 @@ class Indexer:
     def _run(self, conn: Connection, options: Options) -> SyncReport:
         began = time.monotonic()
         runs.commit_lazily(conn)
-        run_id, _ = runs.begin(conn, options.kind, daemon=options.daemon)
+        run_id, started = runs.begin(conn, options.kind, daemon=options.daemon)
         report = SyncReport(run_id)
         try:
             with naming(run=run_id):
@@ -98,9 +98,12 @@ class Indexer:
             raise
         report.seconds = time.monotonic() - began
         runs.end(conn, run_id, report.as_json(), report.exit_code)
+        if options.only is None:
+            latecheck.settle(conn, started, report.exit_code)
         return report
 
     def _prepare(self, conn: Connection, report: SyncReport, options: Options) -> Run:
+        shares.close_after_step(conn)
         shares.close_undeclared(conn, [share.name for share in self.settings.shares])
         generation_id, serving = generations.target(conn, recipe(self.settings, self.embedder))
         return Run(

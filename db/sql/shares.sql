@@ -9,6 +9,10 @@ returning share_id, name, root, identity, acl_ids, swept_at, polled_at, availabl
 update nw.share set acl_ids = '{}', available = false, reason = 'not in the configuration'
  where not name = any (%(names)s) and (acl_ids <> '{}' or available)
 
+-- name: close_after_step
+-- A sweep or poll that lies ahead tells of a clock that was set back: how old any sweep is, nobody knows now.
+update nw.share set swept_at = null where greatest(swept_at, polled_at) > clock_timestamp() + interval '5 seconds'
+
 -- name: set_lists
 update nw.share set acl_ids = %(acl_ids)s::int[] where share_id = %(share_id)s and acl_ids is distinct from %(acl_ids)s::int[]
 
