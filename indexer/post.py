@@ -46,6 +46,13 @@ class Post:
         Raises SecondDaemon where another one is, DatabaseUnavailable where there is no database.
         """
         self.close()
+        try:
+            self._conn = self._become()
+        except BaseException:
+            self.close()
+            raise
+
+    def _become(self) -> Connection:
         conn = self._stack.enter_context(_closing(self._database.listener()))
         with our_errors():
             held = self._stack.enter_context(requests.daemon_lock(conn, self.name))
@@ -56,7 +63,7 @@ class Post:
             if self._run_id is None:
                 self._run_id, _ = runs.begin(conn, "daemon", daemon=True)
                 runs.abandon(conn, self._run_id)
-        self._conn = conn
+        return conn
 
     def heard(self) -> bool:
         """Take what was rung without waiting."""
