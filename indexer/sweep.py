@@ -268,20 +268,30 @@ class Sweep:
         gone = [note for note in survey.absent if self._is_gone(note)]
         self.found.unread += len(survey.absent) - len(gone)  # there after all: the next poll lists it
         finder = self._moves(survey, gone, guards)
+        left = list(self._replaced)
+        while freed := next((one for one in left if one[0].note_id in finder.taken), None):
+            left.remove(freed)
+            self._refill(*freed, guards[freed[0].path.rpartition(b"/")[0]], finder)
+        for note, read in left:
+            self._judge_replaced(note, read, guards[note.path.rpartition(b"/")[0]], finder)
         for note in gone:
             if note.note_id not in finder.taken:
                 self.found.gone.append(note)
                 self._want(note, note.path.rpartition(b"/")[0], self._closed)
-        for note, read in self._replaced:
-            self._judge_replaced(note, read, guards[note.path.rpartition(b"/")[0]], finder)
+
+    def _refill(self, note: Known, read: ReadNote, parents: tuple[int, ...], finder: MoveFinder) -> None:
+        """Find out what stands where `note` stood before it went elsewhere: another note, or a new one."""
+        origin = next(iter(finder.origins(read)), None)
+        if origin is None:
+            self.found.jobs.append(Job(note.path, None))
+        else:
+            finder.taken.add(origin.note_id)
+            self._rename(origin, read, parents)
 
     def _judge_replaced(
         self, note: Known, read: ReadNote, parents: tuple[int, ...], finder: MoveFinder
     ) -> None:
         """Judge a note in whose place another file stands: that may have come from a narrower rule."""
-        if note.note_id in finder.taken:  # the note went elsewhere; this is a new one
-            self.found.jobs.append(Job(note.path, None))
-            return
         origins = finder.origins(read) if self._source.by_folder else []
         for origin in (one for one in origins if one.note_id != note.note_id):
             old = self._indexed_own(origin)

@@ -105,6 +105,23 @@ def test_a_rename_with_another_note_put_in_its_place_is_still_a_rename(ruled: Sh
     ruled.whole()
 
 
+def test_a_chain_of_renames_is_still_renames(ruled: ShareWorld) -> None:
+    (ruled.root / "open/a.md").rename(ruled.root / "open/b.md")
+    (ruled.root / "hr/s.md").rename(ruled.root / "open/a.md")
+    ruled.write("hr/s.md", "# Other\n\nother words\n")
+    ids = {path: ruled.note(path)["note_id"] for path in ("open/a.md", "hr/s.md")}
+    report = ruled.sync()
+    assert (report.moved, report.added, report.deleted) == (2, 1, 0)
+    assert ruled.note("open/b.md")["note_id"] == ids["open/a.md"]
+    assert ruled.note("open/a.md")["note_id"] == ids["hr/s.md"]
+    for _ in range(2):
+        assert "salary" not in ruled.text("bob")
+        assert "open words" in ruled.text("bob")
+        assert "salary" in ruled.text("alice")
+        ruled.sync()
+    ruled.whole()
+
+
 def test_names_traded_between_two_rules_are_renames(ruled: ShareWorld) -> None:
     (ruled.root / "hr/s.md").rename(ruled.root / "aside.md")
     (ruled.root / "open/a.md").rename(ruled.root / "hr/s.md")
