@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import threading
@@ -35,7 +36,7 @@ def house(world: ShareWorld, clock: FakeClock) -> DaemonWorld:
 
 
 def gaps(times: list[float]) -> list[float]:
-    return [after - before for before, after in zip(times, times[1:], strict=False)]
+    return [after - before for before, after in itertools.pairwise(times)]
 
 
 def test_it_polls_at_once_and_then_by_the_schedule_with_some_jitter(house: DaemonWorld) -> None:
