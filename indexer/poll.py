@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
 from acl.compile import COMPILER
 from acl.mounts import mount_of
@@ -18,6 +20,7 @@ from db.ledger import Trouble
 from db.lists import ListStore
 from db.notes import Known, NoteStore
 from db.shares import Share
+from indexer.applying import Applier
 from indexer.context import Run
 from indexer.hint import Clock
 from indexer.identity import Identity, opened_share
@@ -26,13 +29,14 @@ from indexer.patterns import Patterns
 from indexer.reading import NoteReader
 from indexer.report import ShareReport
 from indexer.survey import Survey, Surveyor
-from indexer.sweep import Applier, Job, OpenShare, Stores, Sweep, Verdicts, asks_each
-from indexer.walk import Walk
+from indexer.sweep import Job, OpenShare, Stores, Sweep, Verdicts, asks_each
+from indexer.walk import Outcome, Walk
 from notewarden.errors import ShareUnavailable
 from notewarden.log import get_logger
 from notewarden.settings_sections import ShareAclSettings, ShareSettings
 
 _log = get_logger(__name__)
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,7 @@ class _Poll:
     opened: OpenShare
     known: dict[bytes, Known]
     troubles: dict[bytes, Trouble]
+    walk: Iterator[Outcome]
 
 
 class SharePoll:
@@ -111,11 +116,13 @@ class SharePoll:
             stores = Stores(
                 conn, row.share_id, ListStore(conn, self._run.directory), audiences, notes, notes.narrowed()
             )
-            yield _Poll(row, started, stores, opened, notes.known(), ledger.of_share(conn, row.share_id))
+            troubles = ledger.of_share(conn, row.share_id)
+            with closing(Walk(files, source, patterns).run(root)) as walk:
+                ahead, known = _walk_while(walk, notes.known)
+                yield _Poll(row, started, stores, opened, known, troubles, chain(ahead, walk))
 
     def _survey(self, poll: _Poll, *, trust_hints: bool) -> Survey:
-        walk = Walk(poll.opened.files, poll.opened.source, poll.opened.patterns).run(poll.opened.root)
-        survey = Surveyor(poll.known, poll.troubles, trust_hints=trust_hints).run(walk)
+        survey = Surveyor(poll.known, poll.troubles, trust_hints=trust_hints).run(poll.walk)
         self.report.seen = survey.seen
         for failure in survey.failures:
             if not failure.folder:
@@ -185,6 +192,16 @@ class SharePoll:
         self.report.unreadable = states.count("unreadable") + len(closed - troubles.keys())
         self.report.skipped = states.count("skipped")
         self.report.held = shares.held(self._run.conn, share_id)
+
+
+def _walk_while(walk: Iterator[Outcome], work: Callable[[], _T]) -> tuple[list[Outcome], _T]:
+    """Walk on while `work` waits for the database in a thread; return what was walked, and its result."""
+    ahead: list[Outcome] = []
+    with ThreadPoolExecutor(1) as thread:
+        waiting = thread.submit(work)
+        while not waiting.done() and (outcome := next(walk, None)) is not None:
+            ahead.append(outcome)
+        return ahead, waiting.result()
 
 
 def _fingerprint(acl: ShareAclSettings) -> str:
