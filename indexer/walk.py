@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 
 from acl.model import AccessList
@@ -52,6 +52,9 @@ class Failure:
         return f"the folder could not be listed ({self.error.strerror})"
 
 
+Outcome = Listing | Failure
+
+
 @dataclass
 class _Frame:
     """An open folder on the way down, with the names of its folders still to be walked."""
@@ -70,7 +73,7 @@ class Walk:
         self._source = source
         self._patterns = patterns
 
-    def run(self, root: int) -> Iterator[Listing | Failure]:
+    def run(self, root: int) -> Generator[Outcome]:
         """Yield every folder below the open `root`, itself first; `root` stays open."""
         stack: list[_Frame] = []
         try:
@@ -85,7 +88,7 @@ class Walk:
             for frame in stack:
                 os.close(frame.fd)
 
-    def _step(self, frame: _Frame, name: str, stack: list[_Frame]) -> Listing | Failure:
+    def _step(self, frame: _Frame, name: str, stack: list[_Frame]) -> Outcome:
         path = f"{frame.folder}/{name}" if frame.folder else name
         try:
             fd = self._files.open_folder(frame.fd, os.fsencode(name))
@@ -93,9 +96,7 @@ class Walk:
             return Failure(os.fsencode(path), error)
         return self._enter(fd, path, frame.guards, stack)
 
-    def _enter(
-        self, fd: int, folder: str, guards: tuple[AccessList, ...], stack: list[_Frame]
-    ) -> Listing | Failure:
+    def _enter(self, fd: int, folder: str, guards: tuple[AccessList, ...], stack: list[_Frame]) -> Outcome:
         raw = os.fsencode(folder)
         try:
             guards = guards + self._source.parent_lists(fd, raw)
