@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from acl.sid import EVERYONE, HOST, Sid, is_sid, qualify
 from notewarden.errors import ConfigError
@@ -78,6 +78,16 @@ def listed_by(directory: Directory) -> frozenset[Sid] | None:
     """
     listed = getattr(directory, "listed", None)
     return None if listed is None else frozenset(listed())
+
+
+def kind_of(directory: Directory, sid: Sid) -> Literal["user", "group"] | None:
+    """Whether a SID is a user's or a group's, None where the directory does not say.
+
+    A directory that can tell offers ``kind_of(sid)``. Raises DirectoryUnreachable.
+    """
+    tell = getattr(directory, "kind_of", None)
+    told = None if tell is None else tell(sid)
+    return told if told in ("user", "group") else None
 
 
 def resolve_name(directory: Directory, name: str) -> Sid:

@@ -63,6 +63,10 @@ def make_source(share: ShareSettings, directory: Directory) -> Source:
         from acl.sources.declared import DeclaredSource
 
         return DeclaredSource(share, directory)
+    if share.acl.source == "smb":
+        from acl.sources.smb.source import SmbSource
+
+        return SmbSource(share, directory)
     raise ConfigError(
         f"Share {share.name!r}: [share.acl] source {share.acl.source!r} is not available here; "
         "use 'posix' or 'declared'."

@@ -89,6 +89,11 @@ class FileDirectory:
         one_person = relative_class(sid) == UNIX_USERS and server_of(sid) == HOST
         return one_person or is_well_known(sid) or sid in self._people().by_sid
 
+    def kind_of(self, sid: Sid) -> str | None:
+        """ "user" or "group" for a SID the file carries."""
+        entry = self._people().by_sid.get(sid)
+        return None if entry is None else entry.kind
+
     def listed(self) -> frozenset[Sid]:
         """Every SID the file carries: what it does not carry any more may have been lost by mistake."""
         return frozenset(self._people().by_sid)

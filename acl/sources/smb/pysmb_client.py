@@ -262,7 +262,7 @@ def _refused_tree(login: Login, status: int) -> SmbRefused:
         )
     if status == ACCESS_DENIED:
         return SmbRefused(
-            f"{login.host} refuses {login.username!r} the share {login.share!r}: admit that account, or where "
+            f"{login.host} refuses {login.username!r} share {login.share!r}: admit that account, or where "
             "the share demands encryption (`smb encrypt = required`), which pysmb does not speak, "
             'set client = "auto" or "smbprotocol" in [share.acl].',
             demands_more=True,

@@ -1,0 +1,39 @@
+"""Whose SID is whose on the server: asked by LSARPC (MS-LSAT) through impacket."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from acl.sid import Sid
+from acl.sources.smb.client import Login
+
+_MAXIMUM_ALLOWED = 0x02000000
+
+
+class LookupFailed(Exception):
+    """The server does not tell."""
+
+
+def own_sid(login: Login) -> Sid:
+    """The SID of the account we log in with, as the server knows it. Raises LookupFailed."""
+    try:
+        from impacket.dcerpc.v5 import lsad, lsat, transport
+    except ImportError as error:
+        raise LookupFailed("impacket is not installed") from error
+    try:
+        rpc: Any = transport.SMBTransport(
+            login.host, login.port, r"\lsarpc", username=login.username, password=login.password
+        )
+        rpc.set_connect_timeout(login.timeout_s)
+        dce = rpc.get_dce_rpc()
+        dce.connect()
+        try:
+            dce.bind(lsat.MSRPC_UUID_LSAT)
+            policy = lsad.hLsarOpenPolicy2(dce, _MAXIMUM_ALLOWED)["PolicyHandle"]
+            answer = lsat.hLsarLookupNames(dce, policy, (login.username,))
+        finally:
+            dce.disconnect()
+        domain = answer["ReferencedDomains"]["Domains"][0]["Sid"].formatCanonical()
+        return Sid(f"{domain}-{answer['TranslatedSids']['Sids'][0]['RelativeId']}")
+    except Exception as error:  # impacket raises dozens of kinds, down to plain Exception
+        raise LookupFailed(" ".join(str(error).split())) from error
