@@ -17,6 +17,7 @@ from answerer.engine import Engine
 from answerer.identity import Doorkeeper, require_all_ids
 from answerer.sockets import PeerProtocol, listen
 from db.pool import Database
+from notewarden import systemd
 from notewarden.display import printable
 from notewarden.embedding.factory import make_embedder
 from notewarden.errors import ConfigError, NotewardenError
@@ -59,6 +60,7 @@ def serve(settings: Settings) -> None:
         app = make_app(engine, Doorkeeper(directory, settings, service=True))
         with listen(path) as door, _ended_by_sigterm():
             get_logger(__name__).info("answering", socket=str(path))
+            systemd.notify("READY=1", "STATUS=Answering")
             uvicorn.Server(_config(app)).run(sockets=[door])
 
 

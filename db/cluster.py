@@ -135,7 +135,7 @@ def prepare(cluster: Cluster) -> None:
         state.chmod(0o700)
     for folder in (cluster.log, state / "socket"):
         _own_folder(folder, runner)
-    _make_data(cluster)
+    make_data(cluster)
     cluster.socket = _place_socket(state, runner)
 
 
@@ -157,7 +157,8 @@ def _adopt(folder: Path, runner: Runner) -> None:
             os.chown(name, runner.uid, runner.gid, dir_fd=fd, follow_symlinks=False)
 
 
-def _make_data(cluster: Cluster) -> None:
+def make_data(cluster: Cluster) -> None:
+    """Make the data folder at first use. Raises ConfigError for data of another PostgreSQL."""
     if not cluster.data.exists():
         _initdb(cluster)
     _own_folder(cluster.data, cluster.runner)

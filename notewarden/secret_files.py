@@ -9,14 +9,30 @@ from notewarden.errors import ConfigError
 from notewarden.trust import read_trusted
 
 
-def read_secret(file: Path | None, variable: str) -> str | None:
-    """Return the secret in `file`, else in the file that $variable_PATH names, else in $variable, else None.
+def placed(file: Path) -> Path:
+    """Return where the secret `file` is to be read: systemd's copy of it, if this service was given one.
 
-    Raises ConfigError for a file that is missing, empty or not trusted; the secret is in no message.
+    A unit hands its service a folder of secrets (LoadCredential=secret:FOLDER) as "secret_NAME" in a folder
+    that no other account sees. The configuration goes on naming the file itself, so one configuration serves
+    both services and root's own commands.
+    """
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    if not folder:
+        return file
+    copy = Path(folder) / f"secret_{file.name}"
+    return copy if copy.exists() else file
+
+
+def read_secret(file: Path | None, variable: str) -> str | None:
+    """Return the secret in `file` (or systemd's copy), in the file that $variable_PATH names, or $variable.
+
+    The first that is set counts; None where none is. Raises ConfigError for a file that is missing, empty or
+    not trusted; the secret is in no message.
     """
     named = file or (Path(os.environ[f"{variable}_PATH"]) if os.environ.get(f"{variable}_PATH") else None)
     if named is None:
         return os.environ.get(variable) or None
+    named = placed(named)
     try:
         secret = read_trusted(named).decode("utf-8").strip()
     except UnicodeDecodeError as error:

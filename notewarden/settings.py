@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from notewarden import settings_fields as kind
 from notewarden.errors import ConfigError
+from notewarden.secret_files import placed
 from notewarden.settings_errors import explain
 from notewarden.settings_sections import (
     AnswererSettings,
@@ -143,10 +144,13 @@ class Settings(BaseSettings):
 
     @property
     def trusted_files(self) -> tuple[Path, ...]:
-        """The other files whose content decides something: people, secrets, a model."""
+        """The other files whose content decides something: people, a model."""
+        return tuple(path for path in (self.directory.file, self.embedding.model_path) if path)
+
+    @property
+    def secret_files(self) -> tuple[Path, ...]:
+        """The files that hold secrets, of both services."""
         named = [
-            self.directory.file,
-            self.embedding.model_path,
             self.embedding.api_key_file,
             self.answer.api_key_file,
             *(share.acl.password_file for share in self.shares),
@@ -158,14 +162,30 @@ def load_settings(path: Path) -> Settings:
     """Return the configuration in `path`, wholly validated.
 
     The file, and each people, secret and model file it names, must pass `require_trusted` and lie outside
-    every share. Raises ConfigError naming file, section and key, with the remedy.
+    every share; a secret in a folder that is closed to this account is for another service to check.
+    Raises ConfigError naming file, section and key, with the remedy.
     """
     path = path.absolute()
     settings = parse_settings(_parse_toml(path, read_trusted(path)), path)
     roots = [share.path for share in settings.shares]
     for file in (path, *settings.trusted_files):
         require_trusted(file, roots)
+    for file in settings.secret_files:
+        copy = placed(file)
+        if _is_reachable(copy):
+            require_trusted(copy, roots)
     return settings
+
+
+def _is_reachable(secret: Path) -> bool:
+    """Whether this account sees the secret at all: one of the other service's is none of its business."""
+    try:
+        secret.stat()
+    except PermissionError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def parse_settings(data: Mapping[str, Any], path: Path) -> Settings:
