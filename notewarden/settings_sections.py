@@ -71,6 +71,7 @@ class ShareAclSettings(Section):
     server: str = ""
     port: Annotated[int, Field(ge=1, le=65535)] = 445
     share: str = ""
+    admin_share: str = ""
     username: str = ""
     password_file: kind.OptionalPath = None
     client: Literal["auto", "pysmb", "smbprotocol"] = "auto"
@@ -238,8 +239,6 @@ class AnswererSettings(Section):
 
     socket: kind.OptionalPath = None
     late_check: Literal["prefer", "require", "off"] = "prefer"
-    late_check_socket: kind.OptionalPath = None
-    user: str = ""
     late_check_socket: kind.OptionalPath = None
     user: str = ""
     admins: list[kind.Name] = []

@@ -16,7 +16,7 @@ FOLDER = 0x10
 
 @dataclass(frozen=True)
 class Login:
-    """Where and as whom to ask. `password` is in no repr."""
+    """Where and as whom to ask. `password` is in no repr. `share` is the one that people use."""
 
     host: str
     port: int
@@ -25,6 +25,12 @@ class Login:
     password: str
     require_signing: bool = False
     timeout_s: float = 30.0
+    admin_share: str = ""
+
+    @property
+    def tree(self) -> str:
+        """The share that files are asked on: the administrators' one, where there is one."""
+        return self.admin_share or self.share
 
     def __repr__(self) -> str:
         return f"Login({self.username!r} at {self.host}:{self.port}/{self.share})"

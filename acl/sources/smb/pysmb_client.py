@@ -119,7 +119,7 @@ class PysmbClient:
             self._session.close()
 
     def _connect_tree(self) -> int:
-        target = rf"\\{self._login.host}\{self._login.share}"
+        target = rf"\\{self._login.host}\{self._login.tree}"
         ids = self._send([(wire.TREE_CONNECT, wire.tree_connect(target))])
         message, _ = self._await(ids[0])
         if message.status:
@@ -258,16 +258,16 @@ def _demands_more(login: Login, status: int = 0) -> SmbRefused:
 def _refused_tree(login: Login, status: int) -> SmbRefused:
     if status == BAD_NETWORK_NAME:
         return SmbRefused(
-            f"{login.host} has no share {login.share!r}; correct share in [share.acl].", status=status
+            f"{login.host} has no share {login.tree!r}; correct share in [share.acl].", status=status
         )
     if status == ACCESS_DENIED:
         return SmbRefused(
-            f"{login.host} refuses {login.username!r} share {login.share!r}: admit that account, or where "
+            f"{login.host} refuses {login.username!r} share {login.tree!r}: admit that account, or where "
             "the share demands encryption (`smb encrypt = required`), which pysmb does not speak, "
             'set client = "auto" or "smbprotocol" in [share.acl].',
             demands_more=True,
             status=status,
         )
     return SmbRefused(
-        f"{login.host} refuses the share {login.share!r} (NT status {status:#010x}).", status=status
+        f"{login.host} refuses the share {login.tree!r} (NT status {status:#010x}).", status=status
     )

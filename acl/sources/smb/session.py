@@ -32,6 +32,7 @@ def login_of(share: str, acl: ShareAclSettings) -> Login:
         host=acl.server,
         port=acl.port,
         share=acl.share.strip("/").split("/")[0],
+        admin_share=acl.admin_share,
         username=acl.username,
         password=_password(share, acl.password_file),
         require_signing=acl.require_signing,

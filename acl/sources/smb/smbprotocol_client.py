@@ -62,7 +62,7 @@ class SmbprotocolClient:
         self._connection = Connection(uuid.uuid4(), login.host, login.port, require_signing=True)
         try:
             self._session = self._log_in()
-            self._tree = TreeConnect(self._session, rf"\\{login.host}\{login.share}")
+            self._tree = TreeConnect(self._session, rf"\\{login.host}\{login.tree}")
             self._connect_tree()
             self._connection.echo(sid=self._session.session_id, credit_request=_ENOUGH_CREDITS)
         except BaseException:
@@ -146,7 +146,7 @@ class SmbprotocolClient:
         except SMBResponseException as error:
             raise _refused_tree(login, int(error.status)) from error
         except (SMBException, OSError, ValueError) as error:
-            raise SmbRefused(f"{login.host} refuses the share {login.share!r} ({error}).") from error
+            raise SmbRefused(f"{login.host} refuses the share {login.tree!r} ({error}).") from error
 
     def _send(self, requests: Sequence[tuple[int, bytes]]) -> list[Any]:
         return self._send_all([_Packed(command, body) for command, body in requests])
@@ -204,14 +204,14 @@ def _refused_login(login: Login, error: Exception) -> SmbRefused:
 def _refused_tree(login: Login, status: int) -> SmbRefused:
     if status == BAD_NETWORK_NAME:
         return SmbRefused(
-            f"{login.host} has no share {login.share!r}; correct share in [share.acl].", status=status
+            f"{login.host} has no share {login.tree!r}; correct share in [share.acl].", status=status
         )
     if status == ACCESS_DENIED:
         return SmbRefused(
-            f"{login.host} refuses {login.username!r} the share {login.share!r}: admit that account (`valid "
+            f"{login.host} refuses {login.username!r} the share {login.tree!r}: admit that account (`valid "
             "users`, the share's own permissions).",
             status=status,
         )
     return SmbRefused(
-        f"{login.host} refuses the share {login.share!r} (NT status {status:#010x}).", status=status
+        f"{login.host} refuses the share {login.tree!r} (NT status {status:#010x}).", status=status
     )
