@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from acl.directory import Directory
@@ -200,9 +199,9 @@ class Engine:
         polled = held.as_of()
         if polled is None:
             raise IndexTooOld("Nothing is indexed yet; run `notewarden sync`.")
-        if datetime.now(UTC) - polled > max(share.acl.max_age for share in self._settings.shares):
+        if held.too_old():
             raise IndexTooOld(
-                f"The permissions in the index are of {iso(polled)}, too old to be trusted; "
+                f"The permissions in the index are too old to be trusted (last poll: {iso(polled)}); "
                 "run `notewarden sync`."
             )
 

@@ -228,6 +228,11 @@ class Reading:
         """Return the shares in which this reading holds a note."""
         return [row[0] for row in self._conn.execute(_SQL["shares"])]
 
+    def too_old(self) -> bool:
+        """Tell whether no share has permissions young enough to count."""
+        row = self._conn.execute(_SQL["too_old"]).fetchone()
+        return bool(row and row[0])
+
     def as_of(self) -> datetime | None:
         """Return the start of the oldest last good poll among the shares read."""
         row = self._conn.execute(_SQL["as_of"]).fetchone()

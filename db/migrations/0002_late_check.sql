@@ -53,8 +53,15 @@ create function app.policy_keys(notes bigint[]) returns table (note_id bigint, k
     from note n join audience a using (audience_id) join share s on s.share_id = n.share_id
    where n.note_id = any (notes) and n.audience_id in (select app.readable_ids()) $f$;
 
-revoke all on function app.begin(text[], text[], text[]), app.policy_keys(bigint[]) from public;
-grant execute on function app.begin(text[], text[], text[]), app.policy_keys(bigint[]) to notewarden_reader;
+-- Whether no share at all has permissions young enough to count: then "too old" is the truth, not "not found".
+create function app.too_old() returns boolean
+  language sql stable security definer set search_path = pg_catalog, nw, pg_temp as $f$
+  select not exists (
+    select from share s where s.swept_at > clock_timestamp() - s.max_age and s.swept_at <= clock_timestamp() + interval '5 seconds'
+       and coalesce(s.polled_at, s.swept_at) <= clock_timestamp() + interval '5 seconds') $f$;
+
+revoke all on function app.begin(text[], text[], text[]), app.policy_keys(bigint[]), app.too_old() from public;
+grant execute on function app.begin(text[], text[], text[]), app.policy_keys(bigint[]), app.too_old() to notewarden_reader;
 
 -- A note that differs is queued once until somebody takes it up, by its id and nothing else.
 create unique index request_note on nw.request ((arguments ->> 'note_id')) where kind = 'note' and taken_at is null;

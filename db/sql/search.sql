@@ -57,6 +57,9 @@ select s.name as share, n.path, n.modified_at, c.content, c.first_line, c.last_l
 -- name: as_of
 select app.as_of()
 
+-- name: too_old
+select app.too_old()
+
 -- name: shares
 select name from nw.share order by name
 

@@ -81,6 +81,7 @@ class PermissionWorld:
         self.database = database
         self.embedder = BrittleEmbedder(16)
         self.files: Files = Files()
+        self.patch: pytest.MonkeyPatch  # for what only a test's own faults need
         self._make = make
         self.configure()
 
