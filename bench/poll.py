@@ -43,9 +43,9 @@ class SlowFiles(Files):
         time.sleep(self._delay_s)
         return super().open_folder(parent, name)
 
-    def open_note(self, parent: int, name: bytes) -> int:
+    def open_known(self, parent: int, name: bytes) -> int:
         time.sleep(self._delay_s)
-        return super().open_note(parent, name)
+        return super().open_known(parent, name)
 
 
 def naive(root: Path, delay_s: float = 0.0) -> int:

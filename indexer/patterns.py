@@ -28,6 +28,10 @@ _JUNK_NOTES = (
 )
 
 
+# How a junk name begins that does not show at its end.
+MAYBE_JUNK = "~.#"
+
+
 class Patterns:
     """Decides by name alone. Paths and names are str by surrogateescape; case does not matter in patterns."""
 
@@ -37,6 +41,9 @@ class Patterns:
         self._include = _any_of(include)
         # Most junk shows at the start of a name; at its end only where the suffix allows it.
         self._ends_like_junk = self._suffix is None or re.fullmatch(_JUNK_ENDS, self._suffix) is not None
+        # The one question that decides for nearly every file: its name's end; () where more has to be asked.
+        plain = self._suffix is not None and not exclude and not self._ends_like_junk
+        self.plain_suffix: str | tuple[str, ...] = self._suffix if plain and self._suffix else ()
         self._exclude = _any_of(exclude) if exclude else None
         self._junk_folder = re.compile("|".join(_JUNK_FOLDERS), re.IGNORECASE | re.DOTALL)
         self._junk_note = re.compile("|".join(_JUNK_NOTES), re.IGNORECASE | re.DOTALL)
@@ -54,7 +61,7 @@ class Patterns:
                 return False
         elif not self._include.fullmatch(prefix + name):
             return False
-        if (self._ends_like_junk or name[0] in "~.#") and self._junk_note.fullmatch(name):
+        if (self._ends_like_junk or name[0] in MAYBE_JUNK) and self._junk_note.fullmatch(name):
             return False
         return self._exclude is None or not self._exclude.fullmatch(prefix + name)
 

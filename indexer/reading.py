@@ -14,7 +14,7 @@ from acl.model import AccessList
 from acl.source import Source
 from db.notes import FileState, Known
 from indexer.files import Files, opened_folder, opened_note
-from indexer.hint import Clock, hint_of
+from indexer.hint import Clock, hint_of, size_of
 from notewarden.errors import NoteChanged, NoteSkipped, NoteUnreadable
 
 _TRIES = 3
@@ -87,11 +87,11 @@ class NoteReader:
     def _is_same(self, parent: int, note: Known) -> bool:
         files = self._files
         try:
-            fd = files.open_note(parent, note.path.rpartition(b"/")[2])
+            fd = files.open_known(parent, note.path.rpartition(b"/")[2])
         except OSError:
             return False
         try:
-            raw = files.read(fd, self._max_bytes + 1)
+            raw = files.read(fd, size_of(note.hint))  # if it grew meanwhile, its hint changed too
             return hashlib.sha256(raw).digest() == note.content_hash and hint_of(files.stat(fd)) == note.hint
         except OSError:
             return False

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from acl.model import AccessList
 from acl.source import Source
 from indexer.files import Files
-from indexer.patterns import Patterns
+from indexer.patterns import MAYBE_JUNK, Patterns
 
 _KIND = stat.S_IFMT(0o177777)
 
@@ -118,11 +118,11 @@ class Walk:
         prefix, raw_prefix = (folder + "/", raw + b"/") if folder else ("", b"")
         listing = Listing(raw, guards, [], [], len(entries))
         folders = []
-        takes, add = self._patterns.takes_note, listing.notes.append
+        takes, add, suffix = self._patterns.takes_note, listing.notes.append, self._patterns.plain_suffix
         for name, info in entries:  # once for every file of the share: no calls that are not needed
             kind = info.st_mode & _KIND
             if kind == stat.S_IFREG:
-                if takes(prefix, name):
+                if (name.endswith(suffix) and name[0] not in MAYBE_JUNK) or takes(prefix, name):
                     add((raw_prefix + name.encode("utf-8", "surrogateescape"), info))
             elif kind == stat.S_IFDIR:
                 if self._patterns.takes_folder(prefix + name, name):

@@ -65,11 +65,11 @@ class FaultyFiles(Files):
         time.sleep(self.latency)
         return super().open_folder(parent, name)
 
-    def open_note(self, parent: int, name: bytes) -> int:
+    def open_known(self, parent: int, name: bytes) -> int:
         self._trip(OPEN_NOTE, self._join(parent, name))
         time.sleep(self.latency)
         self.opened.append(self._join(parent, name))
-        return super().open_note(parent, name)
+        return super().open_known(parent, name)
 
     def scan(self, folder: int) -> list[Entry]:
         path = self.path_of(folder)
