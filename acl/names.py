@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from acl.directory import Directory, resolve_name
-from acl.sid import Sid
+from acl.sid import EVERYONE, Sid
 from notewarden.errors import ConfigError
 
 
@@ -42,7 +42,7 @@ class DeclaredNames:
         """What a name means since the last refresh, None if it is lost. Raises as refresh does."""
         if self._known is None:
             self.refresh()
-        return (self._known or {}).get(name)
+        return EVERYONE if name == "everyone" else (self._known or {}).get(name)
 
     def _unknown(self, name: str, error: LookupError) -> ConfigError:
         told = str(error.args[0]) if error.args else "is not in the directory"

@@ -47,16 +47,14 @@ def compile_posix_shaped(descriptor: Descriptor, right: int, meaning: Meaning, k
         return quarantine(meaning, reason, owner=descriptor.owner, raw=descriptor.raw)
     active = [ace for ace in descriptor.aces or () if not ace.inherit_only and ace.sid not in CREATORS]
     denied = [ace.sid for ace in active if not ace.grants and ace.rights & right]
-    grants: dict[Sid, bool] = {}
-    for ace in active:
-        if ace.grants:
-            grants[ace.sid] = grants.get(ace.sid, True) and bool(ace.rights & right)
-    kinds = {sid: _kind(sid, descriptor, kind_of) for sid in grants}
+    told = [(ace.sid, bool(ace.rights & right)) for ace in active if ace.grants]
+    kinds = {sid: _kind(sid, descriptor, kind_of) for sid, _ in told}
+    grants = {sid: _merged([yes for one, yes in told if one == sid], kinds[sid], sid) for sid, _ in told}
     ranked = sorted(grants.items(), key=lambda item: _rank(item[0], kinds[item[0]], item[1], descriptor))
     entries = [Entry("deny", sid, "deny entry") for sid in dict.fromkeys(denied)]
     entries += [_entry(sid, kinds[sid], granted) for sid, granted in ranked]
-    told = tuple(f"{sid} is {kind or 'unknown'}" for sid, kind in sorted(kinds.items()))
-    meaning = replace(meaning, options=(*meaning.options, *told))
+    known = tuple(f"{sid} is {kind or 'unknown'}" for sid, kind in sorted(kinds.items()))
+    meaning = replace(meaning, options=(*meaning.options, *known))
     return compile_entries(entries, meaning, right, owner=descriptor.owner, raw=descriptor.raw)
 
 
@@ -77,6 +75,11 @@ def _kind(sid: Sid, descriptor: Descriptor, kind_of: KindOf) -> Kind | None:
     if group or _GROUP_RIDS.fullmatch(sid) or is_well_known(sid):
         return "group"
     return kind_of(sid)
+
+
+def _merged(said: list[bool], kind: Kind | None, sid: Sid) -> bool:
+    """What the entries of one SID come to: a group may be named twice, and one entry that grants will do."""
+    return any(said) if kind == "group" and sid != EVERYONE else all(said)
 
 
 def _rank(sid: Sid, kind: Kind | None, granted: bool, descriptor: Descriptor) -> int:
