@@ -1,0 +1,21 @@
+"""A program of the crash test: polls the share of a configuration until it is killed.
+
+python sync_forever.py CONFIG OWNER_DSN READER_DSN
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from db.pool import Database
+from indexer.sync import Indexer
+from notewarden.settings import load_settings
+
+if __name__ == "__main__":
+    config, owner, reader = sys.argv[1:]
+    with Database.from_dsns(owner, reader) as database:
+        indexer = Indexer(load_settings(Path(config)), database)
+        print("ready", flush=True)  # noqa: T201
+        while True:
+            indexer.sync()
