@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from acl.model import AccessList
 from notewarden.errors import ConfigError
@@ -50,6 +51,18 @@ class Source(Protocol):
 
     def note_lists(self, fd: int, path: bytes) -> tuple[AccessList, ...]:
         """The lists of one note, read from its open descriptor; all must pass. Never empty."""
+        ...
+
+
+@runtime_checkable
+class Prefetching(Protocol):
+    """A source that is asked over a network, and answers many questions in little more time than one."""
+
+    def prefetch(self, folder: bytes, names: Sequence[bytes]) -> None:
+        """Ask for notes of one folder at once; each answer then serves one `note_lists`, read soon after.
+
+        Raises ShareUnavailable.
+        """
         ...
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from acl.directory import Directory
 from acl.model import AccessList
-from acl.source import Source
+from acl.source import Prefetching, Source
 from db.audiences import AudienceStore
 from db.ledger import State
 from db.lists import ListStore, stored
@@ -143,6 +143,8 @@ class Sweep:
         declared = self._by_folder(folder) if notes and self._source.by_folder else None
         notes = self._not_settled(folder, parents, declared, notes)
         reread = self._permissions and asks_each(self._source)
+        if reread and isinstance(self._source, Prefetching):
+            self._source.prefetch(folder, [note.path.rpartition(b"/")[2] for note in notes])
         targets: dict[tuple[int, ...], tuple[int, ...]] = {}
         for note in notes:
             own = self._indexed_own(note)

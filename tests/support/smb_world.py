@@ -173,7 +173,7 @@ class World:
                 *((USER, bits(), uid) for uid in uids),
                 (GROUP_OBJ, bits(), NO_ID),
                 *((GROUP, bits(), gid) for gid in gids),
-                # Not the mask ---, under which Linux looks at no named entry; the standard closes there, as we do.
+                # Not the mask ---: Linux looks at no named entry then; the standard closes, as we do.
                 (MASK, self.dice.choice([7, 7, 5, 4, 1]), NO_ID),
                 (OTHER, bits(), NO_ID),
             ]
