@@ -71,6 +71,11 @@ class SmbSession:
         self._client: SmbClient | None = None
         self._lock = RLock()
 
+    def __del__(self) -> None:
+        client = getattr(self, "_client", None)
+        if client is not None:
+            client.close()
+
     def answers(self, paths: Sequence[str]) -> list[Answer]:
         """Ask for many descriptors. Raises ShareUnavailable when the server cannot be asked."""
         return self._with(lambda client: client.answers(paths))
