@@ -135,10 +135,6 @@ class Settings(BaseSettings):
 
     def _refuse_what_is_not_built(self) -> None:
         """A choice that this version would silently ignore is no choice."""
-        if self.answer.provider != "extracts":
-            raise ValueError(
-                f'[answer] provider "{self.answer.provider}" is not in this version; use "extracts"'
-            )
         if self.rerank.provider != "none":
             raise ValueError(f'[rerank] provider "{self.rerank.provider}" is not in this version; use "none"')
 

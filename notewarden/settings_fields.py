@@ -49,6 +49,10 @@ def _duration_or_poll(value: object) -> object:
     return value if value == "poll" else _duration(value)
 
 
+def _duration_or_off(value: object) -> object:
+    return None if value in ("off", None) else _duration(value)
+
+
 def _daily(value: object) -> object:
     return value if isinstance(value, time) else parse_daily(value)
 
@@ -141,6 +145,7 @@ def _reader_url(value: str) -> str:
 
 Duration = Annotated[timedelta, BeforeValidator(_duration)]
 DurationOrPoll = Annotated[timedelta | Literal["poll"], BeforeValidator(_duration_or_poll)]
+DurationOrOff = Annotated[timedelta | None, BeforeValidator(_duration_or_off)]
 Daily = Annotated[time | None, BeforeValidator(_daily)]
 OwnPath = Annotated[Path, AfterValidator(_own_path)]
 OptionalPath = Annotated[OwnPath | None, BeforeValidator(_no_text_is_none)]

@@ -219,16 +219,35 @@ class PriceSettings(Section):
 
 
 class AnswerSettings(Section):
-    """`[answer]`: who writes the answer. `budget` is US dollars a month in all, 0 for no limit."""
+    """`[answer]`: who writes the answer. The budgets are US dollars a day (UTC), 0 for no limit."""
 
     provider: Literal["extracts", "anthropic"] = "extracts"
     mode: Literal["search", "auto"] = "search"
     model: kind.Name = "claude-sonnet-5-5"
+    small_model: str = ""
+    fallback_model: str = ""
+    fallback: Literal["extracts", "none"] = "extracts"
     base_url: kind.Address = None
     api_key_file: kind.OptionalPath = None
+    citations: Literal["auto", "native", "marks"] = "auto"
     max_passages: Annotated[int, Field(ge=1, le=100)] = 8
+    max_tokens: Annotated[int, Field(ge=64, le=64_000)] = 2_000
+    whole_limit: Annotated[int, Field(ge=1_000, le=1_000_000)] = 200_000
+    effort: Literal["", "low", "medium", "high", "xhigh", "max"] = ""
+    timeout: kind.Duration = kind.parse_duration("120s")
+    history: kind.DurationOrOff = kind.parse_duration("7d")
     prices: dict[str, PriceSettings] = {}
     budget: Annotated[float, Field(ge=0)] = 0.0
+    budget_per_person: Annotated[float, Field(ge=0)] = 0.0
+
+    @model_validator(mode="after")
+    def _priced(self) -> AnswerSettings:
+        """A budget that counts nothing limits nothing."""
+        if self.provider == "anthropic" and (self.budget or self.budget_per_person):
+            for name in filter(None, (self.model, self.small_model, self.fallback_model)):
+                if name not in self.prices:
+                    raise ValueError(f'budget needs prices of the model "{name}"; set [answer.prices."{name}"]')
+        return self
 
 
 class AnswererSettings(Section):
