@@ -141,7 +141,8 @@ class Settings(BaseSettings):
     @property
     def trusted_files(self) -> tuple[Path, ...]:
         """The other files whose content decides something: people, a model."""
-        return tuple(path for path in (self.directory.file, self.embedding.model_path) if path)
+        named = (self.directory.file, self.directory.ca_file, self.embedding.model_path)
+        return tuple(path for path in named if path)
 
     @property
     def secret_files(self) -> tuple[Path, ...]:
@@ -149,6 +150,7 @@ class Settings(BaseSettings):
         named = [
             self.embedding.api_key_file,
             self.answer.api_key_file,
+            self.directory.password_file,
             *(share.acl.password_file for share in self.shares),
         ]
         return tuple(path for path in named if path)

@@ -133,16 +133,40 @@ class ShareSettings(Section):
 
 
 class DirectorySettings(Section):
-    """`[directory]`: where users and groups are looked up."""
+    """`[directory]`: where users and groups are looked up.
+
+    `url`, `base` and `ca_file` are those of a domain (ldap), `server` and `port` those of a NAS (smb); `uids`
+    says for both whom a uid of this machine stands for.
+    """
 
     source: Literal["nss", "smb", "ldap", "file"] = "nss"
     file: kind.OptionalPath = None
     token_ttl: kind.Duration = kind.parse_duration("60s")
+    url: str = ""
+    base: str = ""
+    ca_file: kind.OptionalPath = None
+    server: str = ""
+    port: Annotated[int, Field(ge=1, le=65535)] = 445
+    username: str = ""
+    password_file: kind.OptionalPath = None
+    uids: dict[str, kind.Name] = {}
 
     @model_validator(mode="after")
     def _file_if_needed(self) -> DirectorySettings:
         if (self.source == "file") != (self.file is not None):
             raise ValueError('file must be set with source = "file", and only then')
+        return self
+
+    @model_validator(mode="after")
+    def _server_if_needed(self) -> DirectorySettings:
+        login = ("username", "password_file")
+        needed = {"ldap": ("url", "base", *login), "smb": ("server", *login)}
+        for key in needed.get(self.source, ()):
+            if not getattr(self, key):
+                raise ValueError(f'{key} must be set with source = "{self.source}"')
+        for uid in self.uids:
+            if not uid.isascii() or not uid.isdigit() or str(int(uid)) != uid:
+                raise ValueError(f'uids: "{uid}" is no uid; write such as {{ "1000" = "alice" }}')
         return self
 
 
