@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from acl.model import AccessList
-from notewarden.errors import ConfigError
 
 if TYPE_CHECKING:
     from acl.directory import Directory
@@ -80,7 +79,10 @@ def make_source(share: ShareSettings, directory: Directory) -> Source:
         from acl.sources.smb.source import SmbSource
 
         return SmbSource(share, directory)
-    raise ConfigError(
-        f"Share {share.name!r}: [share.acl] source {share.acl.source!r} is not available here; "
-        "use 'posix' or 'declared'."
-    )
+    if share.acl.source == "nfs4":
+        from acl.sources.nfs4 import Nfs4Source
+
+        return Nfs4Source(share, directory)
+    from acl.sources.cifs import CifsSource
+
+    return CifsSource(share, directory)
