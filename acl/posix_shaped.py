@@ -50,6 +50,8 @@ def compile_posix_shaped(descriptor: Descriptor, right: int, meaning: Meaning, k
     told = [(ace.sid, bool(ace.rights & right)) for ace in active if ace.grants]
     kinds = {sid: _kind(sid, descriptor, kind_of) for sid, _ in told}
     grants = {sid: _merged([yes for one, yes in told if one == sid], kinds[sid], sid) for sid, _ in told}
+    if told and told[0][0] == descriptor.owner:  # Samba puts the owner's entry first; a named one is void
+        grants[told[0][0]] = told[0][1]
     ranked = sorted(grants.items(), key=lambda item: _rank(item[0], kinds[item[0]], item[1], descriptor))
     entries = [Entry("deny", sid, "deny entry") for sid in dict.fromkeys(denied)]
     entries += [_entry(sid, kinds[sid], granted) for sid, granted in ranked]

@@ -8,26 +8,31 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.database import Database
+from support.database import _created as created
 from support.samba import KINDS, Samba
 from support.smb_world import GIDS, SERVER_OPTIONS, World, cast
 
 from acl.directory import make_directory
 from acl.token import build_token
+from db.pool import OWNER, READER, Database
 from db.search import reading
+from db.server import ServerHandle
 from indexer.sync import Indexer
 from notewarden.embedding.hashed import HashEmbedder
 from notewarden.settings import Settings
 
-SEED = int(os.environ.get("NOTEWARDEN_TEST_SEED", "20261129"))
+Fresh = Callable[[], AbstractContextManager[Database]]
+
+SEED = 20261129
 
 
 def shown_by_index(
-    world: World, folder: Path, database: Database, make: Callable[..., Settings], **acl: Any
+    world: World, folder: Path, fresh: Fresh, make: Callable[..., Settings], **acl: Any
 ) -> dict[str, set[str]]:
     """Index the world's share as configured; return what each person may read of it."""
     people, secret = folder / "people.toml", folder / "password"
@@ -41,9 +46,10 @@ def shown_by_index(
         directory={"source": "file", "file": people},
     )
     directory = make_directory(settings)
-    report = Indexer(settings, database, directory=directory, embedder=HashEmbedder(16)).sync()
-    assert report.shares[0].status == "ok", report.shares[0].reason
-    return {name: _readable(database, directory, world.name, name) for name in world.people}
+    with fresh() as database:
+        report = Indexer(settings, database, directory=directory, embedder=HashEmbedder(16)).sync()
+        assert report.shares[0].status == "ok", report.shares[0].reason
+        return {name: _readable(database, directory, world.name, name) for name in world.people}
 
 
 def _readable(database: Database, directory: Any, share: str, name: str) -> set[str]:
@@ -64,6 +70,21 @@ def crowd(start_samba: Callable[..., Samba]) -> Callable[[int], Samba]:
         return servers[count]
 
     return give
+
+
+@pytest.fixture
+def fresh_database(database_server: ServerHandle, template_database: str) -> Fresh:
+    """A function that opens an empty database, gone when it is left."""
+
+    @contextmanager
+    def open_one() -> Iterator[Database]:
+        with created(database_server, template_database) as name:
+            with Database.from_dsns(
+                database_server.dsn(OWNER, name), database_server.dsn(READER, name)
+            ) as one:
+                yield one
+
+    return open_one
 
 
 @pytest.fixture
@@ -96,13 +117,13 @@ def test_search_shows_what_the_server_opens(
     kind: str,
     world_of: Callable[..., World],
     tmp_path: Path,
-    new_database: Callable[[], Database],
+    fresh_database: Fresh,
     settings_factory: Callable[..., Settings],
 ) -> None:
     opened = 0
     for seed in (SEED, SEED + 1):
         world = world_of(kind, seed, notes=120, people=8)
-        shown = shown_by_index(world, tmp_path, new_database(), settings_factory)
+        shown = shown_by_index(world, tmp_path, fresh_database, settings_factory)
         opened += compare(world, shown, seed)
     assert opened, "nobody may read anything: the worlds prove nothing"
 
@@ -110,13 +131,13 @@ def test_search_shows_what_the_server_opens(
 def test_a_plain_descriptor_never_opens_what_the_server_refuses(
     world_of: Callable[..., World],
     tmp_path: Path,
-    database: Database,
+    fresh_database: Fresh,
     settings_factory: Callable[..., Settings],
 ) -> None:
     """Without posix_path a unix mode is known from the list alone: exact or narrower on a plain share."""
     world = world_of("plain", SEED + 7, notes=120, people=8)
     truth = world.truth()
-    shown = shown_by_index(world, tmp_path, database, settings_factory, posix_path=None)
+    shown = shown_by_index(world, tmp_path, fresh_database, settings_factory, posix_path=None)
     assert all(shown[name] <= truth[name] for name in truth)
     hidden = sum(len(truth[name] - shown[name]) for name in truth)
     assert hidden <= sum(map(len, truth.values())) * 0.05
@@ -129,14 +150,14 @@ def test_many_worlds(
     kind: str,
     world_of: Callable[..., World],
     tmp_path: Path,
-    new_database: Callable[[], Database],
+    fresh_database: Fresh,
     settings_factory: Callable[..., Settings],
 ) -> None:
-    first = int(os.environ.get("NOTEWARDEN_TEST_SEED", str(random.SystemRandom().randrange(10**6))))
+    first = int(os.environ.get("WORLD_SEED") or random.SystemRandom().randrange(10**6))
     print(f"{kind}: worlds with the seeds {first} to {first + 19}")  # noqa: T201
     for seed in range(first, first + 20):
         world = world_of(kind, seed, notes=200, people=12)
-        shown = shown_by_index(world, tmp_path, new_database(), settings_factory)
+        shown = shown_by_index(world, tmp_path, fresh_database, settings_factory)
         print(  # noqa: T201
             f"  {seed}: {compare(world, shown, seed)} of {200 * 12} pairs may be read, all agree", flush=True
         )
