@@ -123,4 +123,27 @@ def make_directory(settings: Settings) -> Directory:
                 "[directory] source is 'file', but no file is named; set file = \"/path/people.toml\"."
             )
         return FileDirectory(settings.directory.file, shares=tuple(share.path for share in settings.shares))
-    raise ConfigError(f"[directory] source {source!r} is not available here; use 'nss' or 'file'.")
+    if source == "ldap":
+        from acl.directories.ldap import LdapDirectory, LdapSettings
+
+        given = settings.directory
+        secret = _password(settings)
+        return LdapDirectory(
+            LdapSettings(given.url, given.base, given.username, secret, given.ca_file, dict(given.uids))
+        )
+    if source == "smb":
+        from acl.directories.smb import SmbDirectory, SmbDirectorySettings
+
+        given = settings.directory
+        login = (given.server, given.port, given.username, _password(settings))
+        return SmbDirectory(SmbDirectorySettings(*login, dict(given.uids)))
+    raise ConfigError(f"[directory] source {source!r} is not known.")
+
+
+def _password(settings: Settings) -> str:
+    from notewarden.secret_files import read_secret
+
+    secret = read_secret(settings.directory.password_file, "NOTEWARDEN_DIRECTORY_PASSWORD")
+    if not secret:
+        raise ConfigError("[directory] password_file is not set; without a password nobody is let in.")
+    return secret
