@@ -2,7 +2,8 @@
 # make test      sets up and tests       make check   also format, lint, types and imports
 # make prove     the long random tests   make bench   the measurements of the README
 # make lock      pins all packages anew (needs uv)
-# PYTHON=python3.12 chooses the interpreter. Nothing is installed outside .venv, nothing needs root.
+# make install   as services of this machine, needs root (docs/admin-guide.md); make uninstall leaves the data
+# PYTHON=python3.12 chooses the interpreter. But for install nothing leaves .venv and nothing needs root.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -24,10 +25,10 @@ export NOTEWARDEN_DEMO_QUESTION = $(value QUESTION)
 
 PYTHON ?=
 
-.PHONY: help demo test check prove bench lock install-venv install-dev
+.PHONY: help demo test check prove bench lock install uninstall install-venv install-dev
 
 help:
-	@sed -n 's/^# //p' Makefile | head -5
+	@sed -n 's/^# //p' Makefile | head -6
 
 demo: install-venv
 	@$(BIN)/python examples/demo.py \
@@ -61,6 +62,13 @@ $(READY):
 $(DEV_READY):
 	@PYTHON="$(PYTHON)" bash deploy/make-venv.sh $(VENV) requirements-dev.lock
 	@rm -f $(VENV)/.ready-* && touch $@ $(READY)
+
+# As services of this machine, below PREFIX (/opt/notewarden); uninstall leaves configuration and data.
+install:
+	@PYTHON="$(PYTHON)" bash deploy/install.sh install
+
+uninstall:
+	@bash deploy/install.sh uninstall
 
 lock:
 	@command -v $(UV) >/dev/null || { echo "make lock needs uv: $(BIN)/python -m pip install uv" >&2; exit 2; }

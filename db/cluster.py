@@ -179,7 +179,8 @@ def _initdb(cluster: Cluster) -> None:
     if new.exists():
         shutil.rmtree(new)
     new.mkdir(mode=0o700)
-    os.chown(new, cluster.runner.uid, cluster.runner.gid)
+    if new.stat().st_uid != cluster.runner.uid:  # a service may not be allowed the call at all
+        os.chown(new, cluster.runner.uid, cluster.runner.gid)
     options = ["-E", "UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
     options += ["--data-checksums", "--auth=peer", "--no-instructions", "-U", ADMIN]
     done = cluster.runner.run([program("initdb"), "-D", _HERE, *options], new)

@@ -8,7 +8,6 @@ There is no TCP and no password.
 from __future__ import annotations
 
 import argparse
-import grp
 import os
 import pwd
 import sys
@@ -70,10 +69,9 @@ def run(place: Place) -> None:
         raise ConfigError("PostgreSQL does not run as root; run it as the account notewarden-database.")
     runner = Runner(Isolation.SELF, account.pw_uid, account.pw_gid, account.pw_name, account.pw_name)
     cluster = Cluster(place.state, runner, place.socket)
-    for folder in (cluster.log,):
-        folder.mkdir(mode=0o700, exist_ok=True)
+    cluster.log.mkdir(mode=0o700, exist_ok=True)
     make_data(cluster)
-    (cluster.data / "postgresql.conf").write_text(settings(place, grp.getgrgid(account.pw_gid).gr_name))
+    (cluster.data / "postgresql.conf").write_text(settings(place))
     (cluster.data / "pg_hba.conf").write_text(host_rules())
     (cluster.data / "pg_ident.conf").write_text(accounts(account.pw_name))
     server = os.fspath(program("postgres"))
@@ -96,10 +94,9 @@ def wait(place: Place) -> None:
             return
 
 
-def settings(place: Place, group: str) -> str:
-    """postgresql.conf: that of the embedded server, its socket open to the group."""
-    ours = f"unix_socket_permissions = 0770\nunix_socket_group = '{group}'\n"
-    return server_settings(str(place.socket)) + ours
+def settings(place: Place) -> str:
+    """postgresql.conf: that of the embedded server, its socket open to the account's own group."""
+    return server_settings(str(place.socket)) + "unix_socket_permissions = 0770\n"
 
 
 def accounts(own: str) -> str:

@@ -68,4 +68,8 @@ python=$(choose_python)
 fits "$venv/bin/python" || make_venv
 echo "Installing the packages of $lock into $venv …" >&2
 install --require-hashes --only-binary :all: --requirement "$lock"
-install --no-deps --no-build-isolation --editable .
+if [ "${NOTEWARDEN_EDITABLE:-yes}" = yes ]; then
+  install --no-deps --no-build-isolation --editable .
+else
+  install --no-deps --no-build-isolation .
+fi

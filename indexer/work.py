@@ -203,9 +203,8 @@ class Work:
             left = self._faults.left_s(PROVIDER)
             again_s = left if again_s is None else min(again_s, left)
         self._count(report)
-        _log.info(
-            "polled", job=name, exit=report.exit_code, seconds=round(report.seconds, 3), **_counts(report)
-        )
+        about = {"run": report.run, "job": name, "exit": report.exit_code}
+        _log.info("polled", **about, seconds=round(report.seconds, 3), **_counts(report))
         return Outcome(name, report, again_s=again_s)
 
     def _failed(self, name: str, error: Exception) -> Outcome:
