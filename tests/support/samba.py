@@ -329,10 +329,15 @@ def start_samba(samba_needed: Callable[[], None]) -> Iterator[Callable[..., Samb
     """Return a function that starts a server; all are stopped at the end of the run."""
     running: list[Samba] = []
 
-    def start(folk: Mapping[str, Person], gids: Mapping[str, int], **options: str) -> Samba:
+    def start(
+        folk: Mapping[str, Person],
+        gids: Mapping[str, int],
+        shares: Mapping[str, tuple[Path, Mapping[str, str]]] | None = None,
+        **options: str,
+    ) -> Samba:
         samba_needed()
         told = {key.replace("__", ":").replace("_", " "): value for key, value in options.items()}
-        server = Samba(dict(folk), {"everyday": 72000, **gids}, told)
+        server = Samba(dict(folk), {"everyday": 72000, **gids}, told, dict(shares or {}))
         running.append(server)
         server.start()
         return server

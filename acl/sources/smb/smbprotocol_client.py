@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import struct
 import uuid
 from collections import deque
 from collections.abc import Sequence
@@ -30,6 +31,8 @@ from acl.sources.smb.client import (
 from acl.sources.smb.status import ACCESS_DENIED, BAD_NETWORK_NAME, NOT_SUPPORTED, why_no_login
 
 _IN_FLIGHT = 32
+# What the library raises where an answer is not what it should be.
+_BROKEN = (SMBException, OSError, ValueError, LookupError, TypeError, AttributeError, struct.error)
 _ENOUGH_CREDITS = 512
 _BLOCK = 65_536
 _DIALECTS = {0x202: "2.002", 0x210: "2.1", 0x300: "3.0", 0x302: "3.0.2", 0x311: "3.1.1"}
@@ -135,7 +138,7 @@ class SmbprotocolClient:
                 auth_protocol="ntlm",
             )
             session.connect()
-        except (SMBException, OSError, ValueError) as error:
+        except _BROKEN as error:
             raise _refused_login(login, error) from error
         return session
 
@@ -145,7 +148,7 @@ class SmbprotocolClient:
             self._tree.connect(require_secure_negotiate=True)
         except SMBResponseException as error:
             raise _refused_tree(login, int(error.status)) from error
-        except (SMBException, OSError, ValueError) as error:
+        except _BROKEN as error:
             raise SmbRefused(f"{login.host} refuses the share {login.tree!r} ({error}).") from error
 
     def _send(self, requests: Sequence[tuple[int, bytes]]) -> list[Any]:
@@ -155,7 +158,7 @@ class SmbprotocolClient:
         session, tree = self._session.session_id, self._tree.tree_connect_id
         try:
             sent: list[Any] = self._connection.send_compound(list(requests), session, tree, related=True)
-        except (SMBException, OSError) as error:
+        except _BROKEN as error:
             raise SmbGone(f"The connection to {self._login.host} broke off ({error}).") from error
         return sent
 
@@ -167,7 +170,7 @@ class SmbprotocolClient:
             answer = self._connection.receive(request, timeout=self._login.timeout_s, resolve_symlinks=False)
         except SMBResponseException as error:
             return int(error.status), b""
-        except (SMBException, OSError, ValueError) as error:
+        except _BROKEN as error:
             raise SmbGone(f"The connection to {self._login.host} broke off ({error}).") from error
         return 0, bytes(answer["data"].get_value())
 
@@ -198,7 +201,8 @@ def _refused_login(login: Login, error: Exception) -> SmbRefused:
             "protocol` and `server max protocol`.",
             status=status,
         )
-    return SmbRefused(f"{login.host} cannot be used over SMB ({error}).", status=status)
+    word = " ".join(str(error).split())[:200]
+    return SmbRefused(f"{login.host} cannot be used over SMB ({word}).", status=status)
 
 
 def _refused_tree(login: Login, status: int) -> SmbRefused:
