@@ -45,8 +45,19 @@ def detect_language(text: str) -> str:
     return best if scores[best] > scores["en"] else "en"
 
 
+def known_language(name: str | None) -> str | None:
+    """Return the language of ours that `name` means ("de", "de-AT", "German"), None for any other."""
+    said = (name or "").casefold().strip()
+    short = {full: code for code, full in LANGUAGES.items()}.get(said, re.split(r"[-_.]", said)[0])
+    return short if short in LANGUAGES else None
+
+
 def count_terms(text: str, language: str) -> Counter[str]:
-    """Return how often each term stands in `text`: stems by `language`, exact forms beside them."""
+    """Return how often each term stands in `text`: stems by `language`, exact forms beside them.
+
+    A language that is none of ours counts as English: notes name it, and nobody checks what they say.
+    """
+    language = language if language in LANGUAGES else "en"
     terms: Counter[str] = Counter()
     for word in _words(text):
         if word not in _STOP[language]:

@@ -16,6 +16,7 @@ from indexer.decode import Decoded, decode
 from indexer.frontmatter import FrontMatter, read_front_matter
 from notewarden.display import show_path
 from notewarden.errors import NoteSkipped
+from notewarden.terms import known_language
 from notewarden.wordpiece import count_tokens
 
 CHUNKER_VERSION = "1"
@@ -151,9 +152,8 @@ def _chunks(drafts: Sequence[_Draft], decoded: Decoded, outline: Outline) -> lis
 def _note(
     path: bytes, decoded: Decoded, title: str, front: FrontMatter, chunks: tuple[Chunk, ...]
 ) -> ChunkedNote:
-    return ChunkedNote(
-        path, decoded.encoding, title, front.date, front.tags, front.status, front.language, chunks
-    )
+    language = known_language(front.language)
+    return ChunkedNote(path, decoded.encoding, title, front.date, front.tags, front.status, language, chunks)
 
 
 def _refuse_beyond(max_chunks: int | None, chunks: int) -> None:

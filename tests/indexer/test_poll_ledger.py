@@ -6,6 +6,8 @@ import time
 
 from share_world import ShareWorld
 
+from indexer.indexing import FRUITLESS_RUNS
+
 LONG = "# Long\n\n" + "\n\n".join(f"## Part {n}\n\nWords of part {n}. " * 9 for n in range(20))
 
 
@@ -82,13 +84,64 @@ def test_a_transient_failure_is_pending_and_tried_again(world: ShareWorld) -> No
     for attempt in range(1, 6):
         report = world.sync_all()
         assert (report.shares[0].pending, report.shares[0].parked, report.exit_code) == (5, 0, 6)
-        assert {one.attempts for one in world.trouble().values()} == {attempt}
+        if attempt <= FRUITLESS_RUNS:
+            assert {one.attempts for one in world.trouble().values()} == {attempt}
         since.add(world.trouble()["0.md"].since)
     assert len(since) == 1
     world.embedder.poison = {}
     report = world.sync_all()
     assert (report.shares[0].added, report.shares[0].pending, report.exit_code) == (5, 0, 0)
     assert world.trouble() == {}
+
+
+def test_a_model_that_does_nothing_is_left_alone_while_deletes_and_rights_go_on(world: ShareWorld) -> None:
+    for number in range(40):
+        world.write(f"{number}.md")
+    world.sync()
+    for number in range(20, 40):
+        world.write(f"{number}.md", f"# About {number}\n\nsick words of {number}\n")
+    world.embedder.poison = {"sick": False}
+    for _ in range(FRUITLESS_RUNS):
+        world.sync()
+    calls: list[int] = []
+    embed = world.embedder.embed_documents
+    world.embedder.embed_documents = lambda texts: (calls.append(len(texts)), embed(texts))[1]  # type: ignore[method-assign,func-returns-value]
+    (world.root / "1.md").chmod(0o600)
+    (world.root / "2.md").unlink()
+    world.write("new.md", "# New\n\nalso sick\n")
+    report = world.sync_all()
+    assert calls == [1]
+    assert (report.shares[0].deleted, report.shares[0].acl_changed, report.shares[0].pending) == (1, 1, 21)
+    assert world.readable("alice") == {f"{number}.md" for number in range(3, 40)} | {"0.md"}
+    assert "in 3 runs in a row" in world.trouble()["39.md"].reason
+    world.embedder.poison = {}
+    report = world.sync_all()
+    assert (report.shares[0].changed, report.shares[0].added, report.shares[0].pending) == (20, 1, 0)
+    world.whole()
+
+
+def test_a_note_on_which_the_model_breaks_down_keeps_no_other_back(world: ShareWorld) -> None:
+    for number in range(12):
+        world.write(f"{number:02d}.md", f"# N {number}\n\n{'crash' if number == 2 else 'word'} {number}\n")
+    world.embedder.poison = {"crash": False}
+    for _ in range(12):
+        if len(world.paths()) == 11:
+            break
+        world.sync()
+    assert world.paths() == {f"{number:02d}.md" for number in range(12) if number != 2}
+    assert world.trouble().keys() == {"02.md"}
+
+
+def test_only_failures_for_good_park_a_note(world: ShareWorld) -> None:
+    file = world.write("a.md", "# A\n\npoison\n")
+    world.write("b.md")
+    world.embedder.poison = {"poison": False}
+    for _ in range(4):
+        assert world.sync().parked == 0
+    world.embedder.poison = {"poison": True}
+    assert [world.sync().parked for _ in range(3)] == [0, 0, 1]
+    file.write_text("# A\n\nanother poison\n")
+    assert [world.sync().parked for _ in range(3)] == [0, 0, 1]
 
 
 def test_one_poison_note_costs_no_other(world: ShareWorld) -> None:
@@ -98,6 +151,14 @@ def test_one_poison_note_costs_no_other(world: ShareWorld) -> None:
     world.embedder.poison = {"poison": True}
     report = world.sync_all()
     assert (report.shares[0].added, report.shares[0].pending) == (10, 1)
+    world.whole()
+
+
+def test_a_language_that_nobody_knows_costs_nothing(world: ShareWorld) -> None:
+    for number, said in enumerate(("5", "fr-CA", "it", "German", "x" * 400, "[a, b]")):
+        world.write(f"{number}.md", f"---\nlang: {said}\n---\n# A\n\nDie Katze liegt auf dem Dach.\n")
+    assert world.sync_all().exit_code == 0
+    assert world.trouble() == {}
     world.whole()
 
 
