@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("poll", "quality", "start")
+NAMES = ("permissions", "poll", "quality", "smb", "start")
 
 
 def main() -> None:
