@@ -69,7 +69,7 @@ def rank(reading: Reading, query: Query, options: SearchSettings, k: int) -> Ran
     """Run both legs and fuse them. `k` is how many passages will be wanted; more candidates are fetched."""
     depth = max(_LEAST_DEPTH, 4 * k)
     among = reading.matching(query.phrases, query.without) if query.rules_out else None
-    nearest = _nearest(reading, query, depth, among)
+    nearest = _nearest(reading, query, depth, (among, None if options.exact_only else options.exact_limit))
     leg = KeywordLeg(reading, query.text)
     united = list(dict.fromkeys([*(chunk_id for chunk_id, _ in nearest), *leg.top(depth, among)]))
     scores = leg.okapi(united)
@@ -86,11 +86,14 @@ def rank(reading: Reading, query: Query, options: SearchSettings, k: int) -> Ran
     return Ranking(order, leg, cosine, vector_rank, keyword_rank, among)
 
 
-def _nearest(reading: Reading, query: Query, depth: int, among: list[int] | None) -> list[tuple[int, float]]:
+def _nearest(
+    reading: Reading, query: Query, depth: int, among_or_limit: tuple[list[int] | None, int | None]
+) -> list[tuple[int, float]]:
+    among, exact_limit = among_or_limit
     if query.vector is None:
         return []
     if among is None:
-        return reading.nearest(query.vector, depth)
+        return reading.nearest(query.vector, depth, exact_limit)
     return reading.nearest_among(query.vector, among, depth)
 
 

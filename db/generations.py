@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, LiteralString
 
 from psycopg import Connection, sql
@@ -10,6 +11,9 @@ from psycopg import Connection, sql
 from db.queries import load
 
 _SQL = load("generations")
+
+_READINGS = timedelta(minutes=10)  # far longer than any reading lasts
+_PART = 2_000  # chunks deleted in one transaction
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,11 @@ class Recipe:
 def on_vectors(query: LiteralString, generation_id: int) -> sql.Composed:
     """Return `query` with {vectors} put for the generation's table of vectors."""
     return sql.SQL(query).format(vectors=sql.Identifier("nw", f"vectors_{generation_id}"))
+
+
+def vectors_name(generation_id: int) -> str:
+    """Return the qualified name of the generation's table of vectors, as a value for to_regclass."""
+    return f"nw.vectors_{generation_id}"
 
 
 def target(conn: Connection[Any], recipe: Recipe) -> tuple[int, bool]:
@@ -47,13 +56,45 @@ def all_ids(conn: Connection[Any]) -> list[int]:
 
 
 def switch(conn: Connection[Any], generation_id: int) -> None:
-    """Let `generation_id` serve and drop what served before, in one transaction."""
+    """Let `generation_id` serve instead of what served before, in one transaction; see `drop_retired`."""
     with conn.transaction():
         # A note that the new one lacks (refused, parked, its share not polled) is made anew when it can be.
         conn.execute(_SQL["outdate_lacking"], {"generation_id": generation_id})
         for old in all_ids(conn):
             if old != generation_id:
                 conn.execute(_SQL["retire"], {"generation_id": old})
-                conn.execute(_SQL["drop_chunks"], {"generation_id": old})
-                conn.execute(on_vectors(_SQL["drop_vectors"], old))
         conn.execute(_SQL["serve"], {"generation_id": generation_id})
+
+
+def abandon(conn: Connection[Any], generation_id: int) -> None:
+    """Give up what is being built besides `generation_id`: its way to index is configured no more."""
+    for (building,) in conn.execute(_SQL["building"]).fetchall():
+        if building != generation_id:
+            conn.execute(_SQL["retire"], {"generation_id": building})
+
+
+def drop_retired(conn: Connection[Any]) -> None:
+    """Remove the rows of generations that serve no more, and their tables once no reading can need them.
+
+    A reading that began before the switch goes on seeing deleted rows, but not a dropped table. Interrupted,
+    the next call goes on. Must run outside any transaction.
+    """
+    for generation_id, forgotten in conn.execute(_SQL["retired"], {"readings": _READINGS}).fetchall():
+        values = {"generation_id": generation_id, "most": _PART}
+        while conn.execute(_SQL["drop_chunks"], values).rowcount:
+            pass
+        if forgotten:
+            with conn.transaction():
+                conn.execute(on_vectors(_SQL["drop_vectors"], generation_id))
+                conn.execute(_SQL["remove"], values)
+
+
+def fruitless(conn: Connection[Any], generation_id: int) -> int:
+    """Return how many runs in a row asked this generation's model and got nothing."""
+    row = conn.execute(_SQL["fruitless"], {"generation_id": generation_id}).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def set_fruitless(conn: Connection[Any], generation_id: int, runs: int) -> None:
+    """Record how many runs in a row asked this generation's model and got nothing."""
+    conn.execute(_SQL["set_fruitless"], {"generation_id": generation_id, "runs": runs})

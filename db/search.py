@@ -16,9 +16,11 @@ from psycopg.rows import class_row
 from acl.sid import Sid
 from acl.token import Token, require_token
 from db import generations, latecheck
+from db.arrays import array_cursor
 from db.queries import load
 
 _SQL = load("search")
+_LEAST_FETCH = 40  # rows of the index before they are sorted anew: its own order is only nearly right
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,17 @@ class Postings:
     tfs: NDArray[np.float64]
     lengths: NDArray[np.float64]
 
+    @classmethod
+    def of(cls, rows: Sequence[tuple[int, NDArray[np.int64], NDArray[np.int64]]]) -> Postings:
+        """Join one row a term: its id, chunk ids, and in one number tf (high bits) and length (low 16)."""
+        if not rows:
+            nothing = np.zeros(0, dtype=np.int64)
+            return cls(nothing, nothing, np.zeros(0), np.zeros(0))
+        term_ids = np.repeat([row[0] for row in rows], [len(row[1]) for row in rows]).astype(np.int64)
+        packed = np.concatenate([row[2] for row in rows])
+        chunk_ids = np.concatenate([row[1] for row in rows])
+        return cls(term_ids, chunk_ids, (packed >> 16).astype(float), (packed & 0xFFFF).astype(float))
+
 
 @dataclass(frozen=True)
 class NoteHead:
@@ -98,10 +111,12 @@ class Reading:
 
     def __init__(self, conn: Connection[Any]) -> None:
         self._conn = conn
+        self._sizes: tuple[int, int] | None = None
         self.serving = self._find_serving()
 
     def narrow(self, scope: Scope) -> None:
         """Take away every audience outside the scope."""
+        self._sizes = None
         folders = None if scope.folders is None else list(scope.folders)
         shares = None if scope.shares is None else list(scope.shares)
         self._conn.execute(_SQL["narrow"], {"shares": shares, "folders": folders})
@@ -110,17 +125,46 @@ class Reading:
         """Return how many chunks may be read, and the sum of their lengths in terms."""
         if self.serving is None:
             return 0, 0
-        row = self._conn.execute(_SQL["sizes"], {"generation_id": self.serving.generation_id}).fetchone()
-        assert row is not None
-        return int(row[0]), int(row[1])
+        if self._sizes is None:
+            values = {"generation_id": self.serving.generation_id}
+            row = self._conn.execute(_SQL["sizes"], values).fetchone()
+            assert row is not None
+            self._sizes = int(row[0]), int(row[1])
+        return self._sizes
 
-    def nearest(self, vector: NDArray[np.float32], limit: int) -> list[tuple[int, float]]:
-        """Return (chunk id, cosine distance) of the nearest readable chunks, nearest first, exact."""
+    def nearest(
+        self, vector: NDArray[np.float32], limit: int, exact_limit: int | None = None
+    ) -> list[tuple[int, float]]:
+        """Return (chunk id, cosine distance) of the nearest readable chunks, nearest first.
+
+        Up to `exact_limit` readable chunks, and for None always, every one is compared. Beyond, the index is
+        asked, if there is one; should it give fewer rows than there are, every one is compared after all.
+        """
         if self.serving is None:
             return []
+        readable = self.sizes()[0]
+        if exact_limit is not None and readable > exact_limit and self._has_vector_index():
+            found = self._nearest_by_index(vector, limit)
+            if len(found) >= min(limit, readable):
+                return found
         query = generations.on_vectors(_SQL["nearest_exact"], self.serving.generation_id)
         rows = self._conn.execute(query, {"vector": vector, "limit": limit})
         return [(int(row[0]), float(row[1])) for row in rows]
+
+    def _nearest_by_index(self, vector: NDArray[np.float32], limit: int) -> list[tuple[int, float]]:
+        assert self.serving is not None
+        query = generations.on_vectors(_SQL["nearest_by_index"], self.serving.generation_id)
+        values = {"vector": vector, "limit": limit, "fetch": max(limit, _LEAST_FETCH)}
+        self._conn.execute(_SQL["tune_nearest"])
+        rows = self._conn.execute(query, values).fetchall()
+        self._conn.execute(_SQL["untune_nearest"])
+        return [(int(row[0]), float(row[1])) for row in rows]
+
+    def _has_vector_index(self) -> bool:
+        assert self.serving is not None
+        name = generations.vectors_name(self.serving.generation_id)
+        row = self._conn.execute(_SQL["has_vector_index"], {"name": name}).fetchone()
+        return row is not None and bool(row[0])
 
     def nearest_among(
         self, vector: NDArray[np.float32], among: Sequence[int], limit: int
@@ -157,13 +201,13 @@ class Reading:
 
     def postings(self, term_ids: Sequence[int]) -> Postings:
         """Return where the terms stand among the readable chunks."""
-        rows: list[Any] = []
-        if self.serving is not None and term_ids:
-            values = {"term_ids": list(term_ids), "generation_id": self.serving.generation_id}
-            with self._conn.cursor(binary=True) as cursor:
-                rows = cursor.execute(_SQL["postings"], values).fetchall()
-        table = np.asarray(rows, dtype=np.int64).reshape(-1, 4)
-        return Postings(table[:, 0], table[:, 1], table[:, 2].astype(float), table[:, 3].astype(float))
+        if self.serving is None or not term_ids:
+            return Postings.of([])
+        sole = self._conn.execute(_SQL["sole_generation"]).fetchone()
+        query = _SQL["postings" if sole and sole[0] else "postings_of_generation"]
+        values = {"term_ids": list(term_ids), "generation_id": self.serving.generation_id}
+        with array_cursor(self._conn) as cursor:
+            return Postings.of(cursor.execute(query, values).fetchall())
 
     def notes_of(self, chunk_ids: Sequence[int]) -> dict[int, int]:
         """Return the note id of each of these chunks that may be read."""

@@ -21,9 +21,42 @@ select chunk_id, (embedding <=> %(vector)s) + 0 as distance
 select term, term_id from app.term_ids(%(words)s::text[])
 
 -- name: postings
-select term_id, p.chunk_id, tf, p.length
+-- One row a term, from the covering index alone; where only one generation has rows no chunk is looked at.
+select term_id, array_agg(chunk_id), array_agg(tf::int << 16 | length::int)
+  from nw.posting
+ where term_id = any (%(term_ids)s::int[]) and audience_id in (select unnest(app.ids()))
+ group by term_id
+
+-- name: postings_of_generation
+select term_id, array_agg(p.chunk_id), array_agg(tf::int << 16 | p.length::int)
   from nw.posting p join nw.note_chunk c using (chunk_id)
  where term_id = any (%(term_ids)s::int[]) and p.audience_id in (select unnest(app.ids())) and c.generation_id = %(generation_id)s
+ group by term_id
+
+-- name: sole_generation
+select app.sole_generation()
+
+-- name: has_vector_index
+select exists (select from pg_index i join pg_class c on c.oid = i.indexrelid join pg_am m on m.oid = c.relam
+                where i.indrelid = to_regclass(%(name)s) and i.indisvalid and m.amname = 'hnsw')
+
+-- name: tune_nearest
+-- Iterative scans go on until enough readable rows are found; without "off" the planner prefers to sort a part.
+select set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '200', true),
+       set_config('hnsw.max_scan_tuples', '40000', true), set_config('hnsw.scan_mem_multiplier', '4', true),
+       set_config('enable_seqscan', 'off', true)
+
+-- name: untune_nearest
+select set_config('enable_seqscan', 'on', true)
+
+-- name: nearest_by_index
+-- "is true" keeps the sub-plan a filter over the index scan: joins, a plain IN and ANY lose the index in silence.
+-- The scan's order is relaxed; "+ 0" keeps the sort from being taken for granted.
+select chunk_id, distance from (
+  select chunk_id, embedding <=> %(vector)s as distance from {vectors}
+   where (audience_id in (select unnest(app.ids()))) is true
+   order by embedding <=> %(vector)s limit %(fetch)s) found
+ order by distance + 0, chunk_id limit %(limit)s
 
 -- name: chunk_notes
 select chunk_id, note_id, seq from nw.note_chunk
@@ -96,3 +129,7 @@ select n.note_id, s.name as share, n.path from nw.note n join nw.share s using (
 -- name: note_head
 select s.name as share, n.path, n.modified_at from nw.note n join nw.share s using (share_id)
  where n.note_id = %(note_id)s and n.audience_id in (select app.readable_ids())
+
+-- name: characters
+select coalesce(sum(length(content)), 0)::bigint from nw.note_chunk
+ where generation_id = %(generation_id)s and audience_id in (select unnest(app.ids()))
