@@ -13,6 +13,7 @@ from pathlib import Path
 from db.pool import Database
 from indexer.daemon import Daemon, Means
 from indexer.latedoor import late_door
+from indexer.metrics import metrics_door
 from indexer.setup import equip
 from notewarden import systemd
 from notewarden.errors import DatabaseUnavailable
@@ -108,5 +109,5 @@ def _signals(daemon: Daemon) -> Iterator[list[int]]:
 @contextmanager
 def _doors(daemon: Daemon, database: Database) -> Iterator[None]:
     """Open what others may ask the daemon: its numbers, and the late check."""
-    with late_door(lambda: daemon.settings, database):
+    with late_door(lambda: daemon.settings, database), metrics_door(daemon, database):
         yield

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from db import ledger, runs, shares
+from db import ledger, requests, runs, shares
 from db import status as facts
 from db.pool import Connection
 from indexer.output import moment, shown
 from notewarden.display import show_path
 from notewarden.settings import Settings
 
+_AS_LOADED = "as loaded"
 _NAMED = 3  # notes named in one reason
 
 
@@ -60,6 +61,7 @@ class Status:
     cost: facts.Usage
     daemon_ever: bool
     poll: timedelta
+    daemon: str | None = None
 
     @property
     def reasons(self) -> list[str]:
@@ -142,7 +144,37 @@ def read_status(conn: Connection, settings: Settings) -> Status:
         cost=facts.usage(conn),
         daemon_ever=runs.daemon_ever(conn),
         poll=settings.schedule.poll,
+        daemon=_daemon(conn),
     )
+
+
+def _daemon(conn: Connection) -> str | None:
+    """What the daemon does, in its own words a moment ago; None where none runs."""
+    holder = requests.daemon(conn)
+    if holder is None:
+        return None
+    told = runs.current_daemon(conn) or {}
+    since = moment(holder.since)
+    lines = [f"{holder.name}, since {since}: {_doing(told)}"]
+    for what, fault in (told.get("faults") or {}).items():
+        times = "" if fault["quota"] else f" ({fault['failures']} times since {fault['since']})"
+        lines.append(f"{what}: {fault['reason']}{times}; tries again in {_seconds(fault['left_s'])}")
+    if told.get("configuration", _AS_LOADED) != _AS_LOADED:
+        lines.append(f"configuration: {told['configuration']}")
+    return "\n".join(lines)
+
+
+def _doing(told: dict[str, Any]) -> str:
+    progress = told.get("progress")
+    if progress:
+        return f"{progress['share']}: {progress['done']} of {progress['total']} notes in work"
+    if told.get("doing"):
+        return f"at work ({told['doing']})"
+    return "waiting for the next poll"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{round(seconds)} s" if seconds < 90 else f"{round(seconds / 60)} min"
 
 
 def _standing(conn: Connection, names: Sequence[str]) -> list[ledger.Standing]:

@@ -27,7 +27,9 @@ def as_text(status: Status) -> str:
     console.print(_shares(status))
     if status.notes:
         console.print(_notes(status))
-    lines = [written.getvalue().rstrip()]
+    lines = [written.getvalue().rstrip(), ""]
+    told = status.daemon.splitlines() if status.daemon else ["none runs; `notewarden sync` polls once"]
+    lines += [f"Daemon: {printable(told[0])}"] + [f"- {printable(line)}" for line in told[1:]]
     lines += ["", "Healthy."] if status.healthy else ["", "Needs a look:"]
     lines += [f"- {printable(reason)}" for reason in status.reasons]
     return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines())
