@@ -78,11 +78,11 @@ def fresh_database(database_server: ServerHandle, template_database: str) -> Fre
 
     @contextmanager
     def open_one() -> Iterator[Database]:
-        with created(database_server, template_database) as name:
-            with Database.from_dsns(
-                database_server.dsn(OWNER, name), database_server.dsn(READER, name)
-            ) as one:
-                yield one
+        with (
+            created(database_server, template_database) as name,
+            Database.from_dsns(database_server.dsn(OWNER, name), database_server.dsn(READER, name)) as one,
+        ):
+            yield one
 
     return open_one
 
