@@ -65,6 +65,20 @@ class Prefetching(Protocol):
         ...
 
 
+@runtime_checkable
+class TextGiving(Protocol):
+    """A source that may have to give the text too, where what is mounted cannot be paired with its lists."""
+
+    @property
+    def gives_text(self) -> bool:
+        """Whether the text must be read by `text`."""
+        ...
+
+    def text(self, path: bytes, most: int) -> bytes:
+        """A note's text, at most `most` bytes. Raises NoteUnreadable, OSError, ShareUnavailable."""
+        ...
+
+
 def make_source(share: ShareSettings, directory: Directory) -> Source:
     """The source a share is configured with. Raises ConfigError for one that is not available."""
     if share.acl.source == "posix":

@@ -15,14 +15,14 @@ from acl.directory import Directory
 from acl.live import NoteNow
 from acl.model import AccessList
 from acl.sid import Sid
-from acl.source import Source, make_source
+from acl.source import Prefetching, Source, TextGiving, make_source
 from db.latecheck import Indexed
 from db.notes import Known
 from indexer.files import Files
 from indexer.hint import hint_of
 from indexer.identity import Identity
 from indexer.patterns import Patterns
-from notewarden.errors import ConfigError, ShareUnavailable
+from notewarden.errors import ConfigError, NoteError, ShareUnavailable
 from notewarden.settings import Settings
 from notewarden.settings_sections import ShareSettings
 
@@ -112,9 +112,15 @@ class _ShareCheck:
     ) -> dict[int, NoteNow]:
         try:
             with self._guarded_folder(root, folder) as (fd, guards):
+                self._prefetch(folder, notes)
                 return {note.note_id: self._note(fd, note, above + guards) for note in notes}
-        except OSError as error:
+        except (OSError, NoteError) as error:
             return _all(notes, _trouble(error))
+
+    def _prefetch(self, folder: bytes, notes: Sequence[Indexed]) -> None:
+        source = self._checked_source(again=False)
+        if isinstance(source, Prefetching):
+            source.prefetch(folder, [note.path.rpartition(b"/")[2] for note in notes])
 
     @contextmanager
     def _guarded_folder(self, root: int, folder: bytes) -> Iterator[tuple[int, tuple[AccessList, ...]]]:
@@ -143,15 +149,19 @@ class _ShareCheck:
             lists = above + self._checked_source(again=False).note_lists(fd, note.path)
             state = "current" if self._has_indexed_text(fd, note) else "changed"
             return NoteNow(state, lists, self._unresolvable(lists))  # type: ignore[arg-type]
-        except OSError:
-            return NoteNow("error")
+        except (OSError, NoteError) as error:
+            return _trouble(error)
         finally:
             os.close(fd)
 
     def _has_indexed_text(self, fd: int, note: Indexed) -> bool:
         if note.hint_trusted and hint_of(self._files.stat(fd)) == note.hint:
             return True
-        raw = self._files.read(fd, self._share.max_bytes + 1)
+        source, most = self._checked_source(again=False), self._share.max_bytes + 1
+        if isinstance(source, TextGiving) and source.gives_text:
+            raw = source.text(note.path, most)
+        else:
+            raw = self._files.read(fd, most)
         return hashlib.sha256(raw).digest() == note.content_hash
 
     def _unresolvable(self, lists: Iterable[AccessList]) -> frozenset[Sid]:
@@ -180,7 +190,14 @@ class _ShareCheck:
             os.close(fd)
 
     def _require_same_share(self, root: int, notes: Sequence[Indexed]) -> None:
-        """Raise ShareUnavailable if another folder stands where the share was."""
+        """Raise ShareUnavailable if another folder stands where the share was.
+
+        The same folder of the same device is the share whatever stands in it: nobody who may write there can
+        make it look like another one.
+        """
+        recorded, info = notes[0].root, self._files.stat(root)
+        if recorded and (recorded.get("device"), recorded.get("inode")) == (info.st_dev, info.st_ino):
+            return
         known = [Known(note.path, note.note_id, 0, note.hint, note.content_hash, 0) for note in notes]
         Identity(self._files, self._share.path, notes[0].root).check(root, known)
 
@@ -200,8 +217,8 @@ def _all(notes: Iterable[Indexed], now: NoteNow) -> dict[int, NoteNow]:
     return {note.note_id: now for note in notes}
 
 
-def _trouble(error: OSError) -> NoteNow:
-    return NoteNow("gone" if error.errno in _ABSENT else "error")
+def _trouble(error: OSError | NoteError) -> NoteNow:
+    return NoteNow("gone" if isinstance(error, OSError) and error.errno in _ABSENT else "error")
 
 
 def _missing(root: Path) -> ShareUnavailable:
