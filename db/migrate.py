@@ -143,6 +143,13 @@ def check_server(conn: Connection) -> None:
         raise ConfigError(f"The database's extension vector is {found}; notewarden needs 0.8 or newer.")
 
 
+def server_versions(conn: Connection) -> tuple[str, str]:
+    """Return the versions of the server and of its extension vector, "none" where that is missing."""
+    with our_errors():
+        version, _, vector, _ = _row(conn, load("migrate").server_facts)
+    return f"{version // 10000}.{version % 10000}", vector or "none"
+
+
 def prepare_external(conn: Connection) -> None:
     """Make what a server that is not ours must hold before migrations: extension vector, the reader role.
 

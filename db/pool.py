@@ -180,10 +180,11 @@ class Database:
         self._reader = _Side(reader, self._revive, reader=True)
 
     @classmethod
-    def open(cls, settings: Settings, *, migrate: bool = True) -> Self:
+    def open(cls, settings: Settings, *, migrate: bool | None = True) -> Self:
         """Open both sides, starting the embedded server if it is ours, and bring the schema up to date.
 
-        With ``migrate=False`` a missing, older or newer schema is refused instead.
+        With ``migrate=False`` a missing, older or newer schema is refused instead, with None it is not
+        looked at.
         Raises DatabaseUnavailable, SchemaTooNew, ConfigError.
         """
         if settings.database.url == "embedded":
@@ -193,6 +194,8 @@ class Database:
                 _prepare_external(settings.database.url)
             reader = _reader_url(settings)
             database = cls.from_dsns(settings.database.url, reader)
+        if migrate is None:
+            return database._checked(lambda conn: None)
         return database._checked(schema.migrate if migrate else schema.check_schema)
 
     @classmethod

@@ -41,6 +41,12 @@ def declare(conn: Connection[Any], name: str, root: str, link: str | None, max_a
     return row
 
 
+def known(conn: Connection[Any], name: str) -> Share | None:
+    """Return what is known of a share without recording anything, None where it was never polled."""
+    with conn.cursor(row_factory=class_row(Share)) as cursor:
+        return cursor.execute(_SQL["known"], {"name": name}).fetchone()
+
+
 def close_undeclared(conn: Connection[Any], names: Sequence[str]) -> None:
     """Close every share that the configuration no longer names."""
     conn.execute(_SQL["close_undeclared"], {"names": list(names)})

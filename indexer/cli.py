@@ -228,6 +228,23 @@ def why(
     return 0
 
 
+@app.command("doctor")
+def doctor(context: typer.Context, as_json: Json = False) -> int:
+    """Look at everything that can be wrong, and say what to do.
+
+    The exit code is 2 if something is. Nothing is changed, and nothing is spent.
+    """
+    from indexer import doctor as examination
+
+    checks = examination.examine(context.obj)
+    told = examination.as_json(checks)
+    if as_json:
+        out_json(told)
+    else:
+        out(examination.as_text(checks))
+    return 0 if told["ok"] else 2
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `notewarden` and return its exit code. Errors are one sentence on stderr, never a traceback."""
     given = list(sys.argv[1:] if arguments is None else arguments)

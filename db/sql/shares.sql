@@ -4,6 +4,9 @@ insert into nw.share (name, root, link, max_age) values (%(name)s, %(root)s, %(l
 on conflict (name) do update set root = excluded.root, link = excluded.link, max_age = excluded.max_age
 returning share_id, name, root, identity, acl_ids, swept_at, polled_at, available, reason
 
+-- name: known
+select share_id, name, root, identity, acl_ids, swept_at, polled_at, available, reason from nw.share where name = %(name)s
+
 -- name: close_undeclared
 -- A share that the configuration no longer names serves nobody.
 update nw.share set acl_ids = '{}', available = false, reason = 'not in the configuration'

@@ -89,6 +89,18 @@ class VoyageEmbedder:
             ) from None
         return unit
 
+    def try_key(self) -> None:
+        """Ask for no text at all: a good key is told that this is no request, and nothing is spent.
+
+        Raises EmbeddingFailed for a key or a model that is refused, or a provider that does not answer.
+        """
+        try:
+            self._call([], "query")
+        except _Refused:
+            return
+        except _Transient as error:
+            raise EmbeddingFailed(f"The embedding provider does not answer ({error}); try later.") from None
+
     def _embed_halving(self, texts: Sequence[str]) -> Vectors:
         try:
             return self._embed(texts, "document", _DOCUMENT_ATTEMPTS)
