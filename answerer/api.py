@@ -12,11 +12,12 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from answerer.engine import MOST_CHARACTERS, MOST_PASSAGES, Engine, Reply, Where
+from answerer.engine import MOST_CHARACTERS, MOST_PASSAGES, Engine
 from answerer.identity import Asker, Doorkeeper
 from answerer.results import Jsonable
 from answerer.shown import parse_lines
 from answerer.sockets import PEER
+from answerer.visit import Reply, Where
 from notewarden.errors import AskerUnknown, NotewardenError, UsageError
 from notewarden.log import get_logger
 

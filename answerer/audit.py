@@ -5,8 +5,9 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,16 @@ _KEY_BYTES = 32
 
 @dataclass(frozen=True)
 class Entry:
-    """What was done: `path` is what a show asked for, `notes` what is given out, as SHARE:PATH."""
+    """What was done: `path` is what a show asked for, `notes` what is given out, as SHARE:PATH.
+
+    `detail` holds counts and names of ours, never text of a question or a note.
+    """
 
     action: str
     question: str = ""
     path: str = ""
     notes: tuple[str, ...] = ()
+    detail: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Auditor:
@@ -43,6 +48,7 @@ class Auditor:
         raises, and then nothing may leave.
         """
         detail: dict[str, Any] = {"notes": [_storable(one) for one in entry.notes]} if entry.notes else {}
+        detail |= entry.detail
         if asker.acts_for_another:
             detail["as"] = True
         subject = _storable(entry.path) or self._kept(_storable(entry.question))

@@ -18,7 +18,10 @@ _OURS = re.compile(r"\[(\d{1,4}|\?)\]")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s<>\"'`]+|www\.[^\s<>\"'`]+", re.I)
 _TARGET = re.compile(r"!?\[([^\]\[]*)\]\(([^)\s]*)[^)]*\)?")
 _STOP = re.compile(r"(?<=[.!?…])[\"'”’)\]*_]*\s+(?=\S)|\n+")
-_SHORT = re.compile(r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|no|nr|dr|mr|mrs|ms|st|z\.\s?b|d\.\s?h|bzw|ca|[a-z]|\d{1,2})\.$", re.I)
+_SHORT = re.compile(
+    r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|no|nr|dr|mr|mrs|ms|st|z\.\s?b|d\.\s?h|bzw|ca|[a-z]|\d{1,2})\.$",
+    re.I,
+)
 _MARK = re.compile(r"[ \t]*\[(\d{1,4})\.(\d{1,4})\]")
 _LEAST_SHARED = 0.5  # of a marked sentence's content words, where the server itself vouches for nothing
 _REMOVED = "[link removed]"
@@ -54,9 +57,11 @@ class Composed:
 
 
 class Composer:
-    """Takes a model's text and citations block by block; gives back what can be shown at once, and the answer."""
+    """Takes a model's text and citations; gives back what can be shown at once, and in the end the answer."""
 
-    def __init__(self, sources: Sequence[Source], redactor: Redactor, question: str, *, marks: bool = False) -> None:
+    def __init__(
+        self, sources: Sequence[Source], redactor: Redactor, question: str, *, marks: bool = False
+    ) -> None:
         """`marks`: citations stand in the text, as [2.1], and have to be borne out by words too."""
         self._sources = sources
         self._redactor = redactor
@@ -88,7 +93,7 @@ class Composer:
         pieces = _sentences(text)
         marks = ""
         for sentence, gap in pieces:
-            body, found = (_without_marks(sentence) if self._marks else (sentence, cites))
+            body, found = _without_marks(sentence) if self._marks else (sentence, cites)
             marks = self._judge(body, found)
             self.done.text += f"{body}{marks}{gap}"
         tail = pieces[-1][1] if pieces else ""

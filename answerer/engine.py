@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from acl.directory import Directory
 from acl.sid import Sid
@@ -12,11 +12,16 @@ from answerer import extracts
 from answerer.audit import Auditor, Entry
 from answerer.identity import Asker
 from answerer.latecheck import Gate, Sight, Watch, find_watch
+from answerer.model import ModelDown
+from answerer.modelanswer import Made, ModelAnswers, Wanted
 from answerer.paths import NOT_THERE, find_note, find_scope
+from answerer.privacy import Redactor
+from answerer.provider import Provider, Show
 from answerer.results import (
     Answer,
     Citation,
     ExplainedResult,
+    Forgotten,
     Result,
     Results,
     Shown,
@@ -27,7 +32,11 @@ from answerer.results import (
 )
 from answerer.retrieval import Query, Ranking, clean, parse_words, rank, select
 from answerer.shown import cut_lines
+from answerer.talks import Plan, Talk, Talks, as_turn, still_cited
+from answerer.talks import plan as plan_of
+from answerer.visit import Quoted, Reply, Visit, Where
 from db import latecheck
+from db.conversations import Turn
 from db.pool import Database
 from db.search import Passage, Reading, last_poll, reading
 from notewarden.display import show_path
@@ -42,19 +51,15 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Where:
-    """Where the asker wants to look: a share's name, folders as arguments."""
+class Thread:
+    """How a question stands among others: whether it goes on, and who is shown the answer as it comes."""
 
-    share: str | None = None
-    folders: tuple[str, ...] = ()
+    continued: bool = False
+    show: Show = lambda _: None
 
 
-@dataclass(frozen=True)
-class Reply(Generic[_T]):
-    """A result, and what the asker must be told besides."""
-
-    result: _T
-    notices: tuple[str, ...] = field(default=())
+_ALONE = Thread()
+_ANYWHERE = Where()
 
 
 class Engine:
@@ -69,46 +74,120 @@ class Engine:
         self._embedder = embedder
         self._auditor = Auditor(settings)
         self._watch: Watch | None = find_watch(settings, directory)
+        self._talks = Talks(settings.answer, database)
+        self._models: ModelAnswers | None = None
+        if settings.answer.provider == "anthropic":
+            self._models = ModelAnswers(settings, Provider(settings.answer, database), self)
 
-    def ask(self, asker: Asker, question: str, where: Where = Where(), k: int = 8) -> Reply[Answer]:
-        """Answer a question from the notes the asker may read; `found` is False where they hold none."""
+    def ask(
+        self,
+        asker: Asker,
+        question: str,
+        where: Where = _ANYWHERE,
+        k: int = 8,
+        *,
+        thread: Thread = _ALONE,
+    ) -> Reply[Answer]:
+        """Answer a question from the notes the asker may read; `found` is False where they hold none.
+
+        `thread` continues the asker's last conversation, and takes what can be shown of the answer before it
+        is whole. Raises LimitReached, and Unfinished where a model broke off after something was shown.
+        """
         visit = self._visit(asker, question, k)
-        if self._settings.answer.provider != "extracts":
-            visit.notices.append("Answered with extracts: this version has no language model to ask.")
-        query = self._with_vector(Query(clean(question)), visit)
-
-        def work(held: Reading) -> Answer:
-            self._narrow(held, where)
-            ranking = rank(held, self._fitting(query, held, visit), self._settings.search, k)
-            passages = select(held, ranking, visit.gate, k, self._settings.search.per_note)
-            as_of = iso_or_none(held.as_of())
-            quotes = self._quotes(held, ranking, passages, query.vector)
-            citations = [self._cite(number, quote, visit.gate) for number, quote in enumerate(quotes, 1)]
-            return Answer(
-                question, bool(quotes), extracts.compose(quotes), citations, "extracts", None, as_of
-            )
-
-        answer = self._read(visit, work)
+        talk = self._talks.open(asker, continued=thread.continued)
+        plan = self._plan(visit, talk, question)
+        if plan.meaning == "repeat" and plan.last is not None:
+            return self._repeated(visit, question, plan.last)
+        made = self._by_model(visit, Wanted(question, where, k, plan, Redactor(talk.nonce)), thread.show)
+        if made is not None:
+            self._talks.store(asker, talk, as_turn(made.answer, made.notes, made.chunks))
+            return self._queued(visit, made.answer, told=made.answer.found)
+        answer, notes = self._by_extracts(visit, question, plan, where, k)
         cited = tuple(dict.fromkeys(f"{one.share}:{one.path}" for one in answer.citations))
+        reply = self._finish(visit, answer, Entry("ask", question=question, notes=cited))
+        self._talks.store(asker, talk, as_turn(answer, notes, ()))
+        return reply
+
+    def forget(self, asker: Asker) -> Reply[Forgotten]:
+        """Delete every conversation of who asks, whoever's rights they use."""
+        with self._database.reader() as conn:
+            self._auditor.record(conn, asker, Entry("forget"))
+        return Reply(Forgotten(self._talks.forget(asker)))
+
+    def _plan(self, visit: Visit, talk: Talk, question: str) -> Plan:
+        if not talk.turns:
+            return Plan("new", question)
+        return self.read(visit, lambda held: plan_of(held, visit.gate, talk, question))
+
+    def _repeated(self, visit: Visit, question: str, turn: Turn) -> Reply[Answer]:
+        """Give the last answer once more: its notes passed the decision and the late check just now."""
+
+        def work(held: Reading) -> tuple[list[Citation], str | None]:
+            return still_cited(held, visit.gate, turn), iso_or_none(held.as_of())
+
+        citations, as_of = self.read(visit, work)
+        model = "extracts" if self._models is None else self._settings.answer.model
+        usage = None if self._models is None else {"input_tokens": 0, "output_tokens": 0}
+        answer = Answer(question, bool(citations), turn.answer, citations, model, usage, as_of)
+        cited = tuple(dict.fromkeys(f"{one.share}:{one.path}" for one in citations))
         return self._finish(visit, answer, Entry("ask", question=question, notes=cited))
 
+    def _by_model(self, visit: Visit, wanted: Wanted, show: Show) -> Made | None:
+        """Return the model's answer; None where extracts are to answer, with the reason among the notices."""
+        if self._models is None:
+            return None
+        self._models.require_budget(visit)
+        search_for = self._models.reword(visit, wanted.question, wanted.plan, wanted.redactor)
+        wanted = replace(wanted, plan=replace(wanted.plan, search_for=search_for))
+        try:
+            made = self._models.answer(visit, wanted, show)
+        except ModelDown as error:
+            if self._settings.answer.fallback == "none":
+                raise
+            visit.notices.append(f"Answered with extracts instead: {error}")
+            return None
+        if made is None:
+            visit.notices.append("Answered with extracts: no text that may leave this machine fits.")
+        return made
+
+    def _by_extracts(
+        self, visit: Visit, question: str, plan: Plan, where: Where, k: int
+    ) -> tuple[Answer, list[int]]:
+        query = self.with_vector(Query(clean(plan.search_for)), visit)
+
+        def work(held: Reading) -> tuple[Answer, list[int]]:
+            self.narrow(held, where)
+            ranking, passages = self.find(held, query, visit, k)
+            as_of = iso_or_none(held.as_of())
+            quotes = self._quotes(held, ranking, passages, query.vector)
+            citations = [self.cite(n, _quoted(quote), visit.gate) for n, quote in enumerate(quotes, 1)]
+            text = extracts.compose(quotes)
+            answer = Answer(question, bool(quotes), text, citations, "extracts", None, as_of)
+            return answer, list(dict.fromkeys(one.passage.note_id for one in quotes))
+
+        return self.read(visit, work)
+
+    def find(self, held: Reading, query: Query, visit: Visit, k: int) -> tuple[Ranking, list[Passage]]:
+        """Rank and choose up to `k` passages, every note of which passed the late check."""
+        ranking = rank(held, self._fitting(query, held, visit), self._settings.search, k)
+        return ranking, select(held, ranking, visit.gate, k, self._settings.search.per_note)
+
     def search(
-        self, asker: Asker, words: str, where: Where = Where(), k: int = 8, *, explain: bool = False
+        self, asker: Asker, words: str, where: Where = _ANYWHERE, k: int = 8, *, explain: bool = False
     ) -> Reply[Results]:
         """Return min(k, readable) passages, best first. `explain` adds ranks, for privileged askers only."""
         if explain:
             asker.require_privileged("--explain")
         visit = self._visit(asker, words, k)
-        query = self._with_vector(parse_words(clean(words)), visit)
+        query = self.with_vector(parse_words(clean(words)), visit)
 
         def work(held: Reading) -> Results:
-            self._narrow(held, where)
-            ranking = rank(held, self._fitting(query, held, visit), self._settings.search, k)
-            passages = select(held, ranking, visit.gate, k, self._settings.search.per_note)
+            self.narrow(held, where)
+            ranking, passages = self.find(held, query, visit, k)
             rows = [_result(passage, ranking if explain else None) for passage in passages]
             return Results(rows, iso_or_none(held.as_of()))
 
-        results = self._read(visit, work)
+        results = self.read(visit, work)
         named = tuple(dict.fromkeys(f"{row.share}:{row.path}" for row in results.results))
         return self._finish(visit, results, Entry("search", question=words, notes=named))
 
@@ -122,10 +201,10 @@ class Engine:
         visit = self._visit_of(asker)
 
         def work(held: Reading) -> Shown | None:
-            self._narrow(held, Where(share))
+            self.narrow(held, Where(share))
             return self._shown(held, path, lines, visit.gate)
 
-        shown = self._read(visit, work)
+        shown = self.read(visit, work)
         named = () if shown is None else (f"{shown.share}:{shown.path}",)
         reply = self._finish(visit, shown, Entry("show", path=path, notes=named))
         if reply.result is None:
@@ -153,7 +232,7 @@ class Engine:
         except AskerUnknown:
             return False
 
-    def _visit(self, asker: Asker, text: str, k: int) -> _Visit:
+    def _visit(self, asker: Asker, text: str, k: int) -> Visit:
         if not text.strip():
             raise UsageError("There is no question; say what you look for.")
         if len(text) > MOST_CHARACTERS:
@@ -162,12 +241,12 @@ class Engine:
             raise UsageError(f"-k must be between 1 and {MOST_PASSAGES}.")
         return self._visit_of(asker)
 
-    def _visit_of(self, asker: Asker) -> _Visit:
+    def _visit_of(self, asker: Asker) -> Visit:
         sight = None if self._watch is None else Sight(self._watch)
         gate = Gate(self._settings.answerer.late_check, sight, asker.require_token())
-        return _Visit(asker, gate, sight)
+        return Visit(asker, gate, sight)
 
-    def _with_vector(self, query: Query, visit: _Visit) -> Query:
+    def with_vector(self, query: Query, visit: Visit) -> Query:
         """Measure the question before the transaction opens, so that a slow provider holds none up."""
         try:
             return replace(query, vector=self._embedder.embed_query(query.text or " "))
@@ -175,7 +254,7 @@ class Engine:
             visit.notices.append(f"Searched by words only: {error}")
             return query
 
-    def _fitting(self, query: Query, held: Reading, visit: _Visit) -> Query:
+    def _fitting(self, query: Query, held: Reading, visit: Visit) -> Query:
         """Leave the vector out where the index was made with another model."""
         serving = held.serving
         if query.vector is None or serving is None or serving.embedder == self._embedder.identity:
@@ -185,7 +264,8 @@ class Engine:
         )
         return replace(query, vector=None)
 
-    def _read(self, visit: _Visit, work: Callable[[Reading], _T]) -> _T:
+    def read(self, visit: Visit, work: Callable[[Reading], _T]) -> _T:
+        """Run `work` in one reading under the asker's token."""
         with self._database.reader() as conn, reading(conn, visit.asker.require_token()) as held:
             if visit.sight is not None:
                 visit.sight.reading = held
@@ -205,7 +285,8 @@ class Engine:
                 "run `notewarden sync`."
             )
 
-    def _narrow(self, held: Reading, where: Where) -> None:
+    def narrow(self, held: Reading, where: Where) -> None:
+        """Take away what lies outside."""
         if where.share is not None or where.folders:
             held.narrow(find_scope(held, where.share, where.folders, self._settings.shares))
 
@@ -224,7 +305,8 @@ class Engine:
         question = extracts.Question(words, vector if ranking.vector_rank else None)
         return extracts.extract(passages, question, self._embedder if here else None, cosine)
 
-    def _cite(self, number: int, quote: extracts.Quote, gate: Gate) -> Citation:
+    def cite(self, number: int, quote: Quoted, gate: Gate) -> Citation:
+        """Return the citation as it leaves."""
         passage = quote.passage
         templates = {share.name: share.link for share in self._settings.shares}
         return Citation(
@@ -251,23 +333,26 @@ class Engine:
         text = cut_lines(held.pieces(note_id), lines)
         return Shown(head.share, show_path(head.path), iso(head.modified_at), text)
 
-    def _finish(self, visit: _Visit, result: _T, entry: Entry) -> Reply[_T]:
-        """Write the audit row and only then let the result go: no row, no text."""
+    def record(self, visit: Visit, entry: Entry) -> None:
+        """Commit one row of the audit."""
         with self._database.reader() as conn:
             self._auditor.record(conn, visit.asker, entry)
+
+    def _finish(self, visit: Visit, result: _T, entry: Entry) -> Reply[_T]:
+        """Write the audit row and only then let the result go: no row, no text."""
+        self.record(visit, entry)
+        return self._queued(visit, result, told=bool(entry.notes))
+
+    def _queued(self, visit: Visit, result: _T, *, told: bool) -> Reply[_T]:
+        """Queue what was found to differ, and say what must be said."""
+        with self._database.reader() as conn:
             latecheck.queue(conn, visit.sight.differing if visit.sight else ())
-        unchecked = visit.gate.notice if entry.notes else None
+        unchecked = visit.gate.notice if told else None
         return Reply(result, (*visit.notices, *([unchecked] if unchecked else [])))
 
 
-@dataclass
-class _Visit:
-    """One question while it is answered: who, the late check, what must be said besides."""
-
-    asker: Asker
-    gate: Gate
-    sight: Sight | None = None
-    notices: list[str] = field(default_factory=list)
+def _quoted(quote: extracts.Quote) -> Quoted:
+    return Quoted(quote.passage, quote.text, quote.first_line, quote.last_line)
 
 
 def _result(passage: Passage, ranking: Ranking | None) -> Result:

@@ -13,7 +13,8 @@ Hidden = Literal["comments", "invisible characters", "data URIs"]
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^\n]*)")
 _COMMENT = re.compile(r"<!--.*?-->|<!--.*\Z", re.S)
 _REFERENCE = re.compile(
-    r"^ {0,3}\[(?://|comment|_metadata_[^\]\n]*|hidden)\]:[ \t]*<?[#\w]*>?[ \t]*(?:\([^\n]*\)|\"[^\n]*\"|'[^\n]*')?[ \t]*$",
+    r"^ {0,3}\[(?://|comment|_metadata_[^\]\n]*|hidden)\]:[ \t]*<?[#\w]*>?[ \t]*"
+    r"(?:\([^\n]*\)|\"[^\n]*\"|'[^\n]*')?[ \t]*$",
     re.M | re.I,
 )
 _DATA = re.compile(r"\bdata:[\w.+-]*/?[\w.+-]*(?:;[\w.=+-]+)*,[A-Za-z0-9+/=%_.~-]*", re.I)

@@ -13,9 +13,10 @@ from typing import Any
 
 from acl.directory import make_directory
 from answerer.door import Tell, Told, Wish
-from answerer.engine import Engine, Reply, Where
+from answerer.engine import Engine
 from answerer.identity import Asker, Doorkeeper
 from answerer.shown import parse_lines
+from answerer.visit import Reply, Where
 from db.pool import Database
 from db.search import last_poll
 from notewarden.display import printable

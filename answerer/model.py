@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
@@ -117,12 +117,16 @@ class Claude:
                 for event in events:
                     started = True
                     yield event
+        except Unfinished as error:
+            if error.ending == "cut" and not started:
+                raise _down_or_cut(started) from None
+            raise
         except (ProviderFailed, GeneratorExit):
             raise
         except Exception as error:  # whatever the SDK and its HTTP library raise
             raise self._ours(error, started) from None
 
-    def _events(self, call: Call) -> Iterator[Event]:
+    def _events(self, call: Call) -> Generator[Event, None, None]:
         deadline = time.monotonic() + self._settings.timeout.total_seconds()
         ended: str | None = None
         with self._client().messages.create(**self._request(call), stream=True) as stream:
@@ -212,11 +216,12 @@ def _require_complete(ended: str | None) -> None:
         raise Unfinished("The model refused to answer this.", "refusal")
     if ended == "max_tokens":
         raise Unfinished(
-            "The answer reached its length limit and is incomplete; ask for less, or raise [answer] max_tokens.",
+            "The answer reached its length limit and is incomplete; ask for less, or raise [answer] "
+            "max_tokens.",
             "max_tokens",
         )
     if ended == "model_context_window_exceeded":
-        raise Unfinished("The notes are too long for the model; ask within a --folder, or with a smaller -k.", "context")
+        raise Unfinished("The notes are too long for the model; ask within a --folder.", "context")
     raise Unfinished("The model broke off; what was shown is incomplete.", "cut")
 
 

@@ -96,6 +96,13 @@ class State(Jsonable):
     as_of: str | None
 
 
+@dataclass(frozen=True)
+class Forgotten(Jsonable):
+    """How many conversations were deleted."""
+
+    conversations: int
+
+
 def iso(moment: datetime) -> str:
     """Return a time as ISO 8601 in UTC, to the second."""
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

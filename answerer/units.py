@@ -19,7 +19,7 @@ _LONGEST = 4_000  # characters: what is longer is cut between its lines
 
 @dataclass(frozen=True)
 class Unit:
-    """Half-open character offsets into a passage's content, and the 1-based lines of the note they stand on."""
+    """Half-open character offsets into a passage's content, and the 1-based lines of the note."""
 
     start: int
     end: int
@@ -30,12 +30,11 @@ class Unit:
 def cut_units(content: str, last_line: int) -> list[Unit]:
     """Return the units of a passage whose text ends in `last_line` of its note, in order."""
     units = []
-    for start, end in _spans(content):
-        while end > start and content[end - 1].isspace():
-            end -= 1
-        while start < end and content[start] in "\r\n":
-            start += 1
-        if re.search(r"\S", content[start:end]):
+    for first, last in _spans(content):
+        text = content[first:last]
+        start = first + len(text) - len(text.lstrip("\r\n"))
+        end = first + len(text.rstrip())
+        if start < end and text.strip():
             units.append(Unit(start, end, *line_range(content, (start, end), last_line)))
     return units
 

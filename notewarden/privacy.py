@@ -73,8 +73,10 @@ _TOKEN = re.compile(
 _IN_URL = re.compile(r"[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{0,200}:([^\s/@]{1,200})@", re.I)
 _BEARER = re.compile(r"\b(?:bearer|basic)\s+([A-Za-z0-9._~+/-]{12,}=*)", re.I)
 _NAMED = re.compile(
-    r"(?:\b|_)(?P<name>pass(?:word|wort|wd|phrase|code)|pwd|kennwort|kennung|mot de passe|contraseña|geheimnis"
-    r"|(?:client|app|shared|webhook)?[-_ ]?secret|(?:api|access|auth|bearer|refresh|secret|private|account|license|signing|encryption)"
+    r"(?:\b|_)(?P<name>pass(?:word|wort|wd|phrase|code)|pwd|kennwort|kennung|mot de passe|contraseña"
+    r"|geheimnis"
+    r"|(?:client|app|shared|webhook)?[-_ ]?secret"
+    r"|(?:api|access|auth|bearer|refresh|secret|private|account|license|signing|encryption)"
     r"[-_ ]?(?:key|token)|token|credentials?|pin|puk|psk|wpa2?[- ]key|pw)s?\b[\"'`*]{0,3}"
     r"(?:\s+(?:for|of|für|von|de)\s+[\w.-]{1,40}(?:\s+[\w.-]{1,40})?)?"
     r"\s{0,3}(?P<sign>:=|=>|[:=]|\||\bis\b|\bwas\b|\bist\b|\blautet\b|\bes\b|\best\b)\s{0,3}"
@@ -82,12 +84,15 @@ _NAMED = re.compile(
     re.I,
 )
 _NO_SECRET = frozenset(
-    "required optional none null nil true false yes no the a an your you my our see ask stored kept not never in on "
-    "at with by to from and or changed unchanged expired empty missing unknown string str int bytes text file "
-    "env vault keepass rotated needed invalid wrong correct secret token password default is was set unset "
-    "required, siehe im in der die das ein eine nicht nie bei beim wird liegt steht abgelaufen falsch self.password "
-    "generated hidden redacted removed somewhere only shared valid too tbd n/a here there renewed reset what "
-    "part always usually also now out sent printed written asked".split()
+    """
+        required optional none null nil true false yes no the a an your you my our see ask stored kept
+        not never in on at with by to from and or changed unchanged expired empty missing unknown
+        string str int bytes text file env vault keepass rotated needed invalid wrong correct secret
+        token password default is was set unset required, siehe im der die das ein eine nicht nie bei
+        beim wird liegt steht abgelaufen falsch self.password generated hidden redacted removed
+        somewhere only shared valid too tbd n/a here there renewed reset what part always usually also
+        now out sent printed written asked
+    """.split()  # noqa: SIM905 - read like this it can be read
 )
 
 
@@ -185,10 +190,12 @@ _FRENCH = re.compile(
 _SPANISH = re.compile(r"(?<!\w)[XYZ\d]\d{7}[- ]?[A-Z](?!\w)")
 _SPANISH_LETTERS = "TRWAGMYFPDXBNJZSQVHLCKE"
 _CALLED = re.compile(
-    r"\b(?:ssn|social[- ]security(?: (?:no|number|nr))?|sozialversicherungs?(?:nummer|nr)|sv[- ]?(?:nummer|nr)|steuer[- ]?id(?:nr)?|"
-    r"steuer(?:identifikations)?nummer|tax[- ]?id(?: number)?|national insurance(?: number)?|nino|bsn|pesel|ahv(?:[- ]?n(?:umme)?r)?|"
-    r"personnummer|numéro de sécurité sociale|aadhaar|sin|passport(?: (?:no|number))?|reisepass(?:nummer)?)\b"
-    r"[\s.:#=]{0,4}(?:is|ist|no\.?|nr\.?|number)?[\s:#]{0,3}((?=[A-Z\d /.-]*\d[A-Z\d /.-]*\d)[A-Z]{0,2}\d[\dA-Z /.-]{4,18}[\dA-Z])(?!\w)",
+    r"\b(?:ssn|social[- ]security(?: (?:no|number|nr))?|sozialversicherungs?(?:nummer|nr)|"
+    r"sv[- ]?(?:nummer|nr)|steuer[- ]?id(?:nr)?|steuer(?:identifikations)?nummer|tax[- ]?id(?: number)?|"
+    r"national insurance(?: number)?|nino|bsn|pesel|ahv(?:[- ]?n(?:umme)?r)?|personnummer|"
+    r"numéro de sécurité sociale|aadhaar|sin|passport(?: (?:no|number))?|reisepass(?:nummer)?)\b"
+    r"[\s.:#=]{0,4}(?:is|ist|no\.?|nr\.?|number)?[\s:#]{0,3}"
+    r"((?=[A-Z\d /.-]*\d[A-Z\d /.-]*\d)[A-Z]{0,2}\d[\dA-Z /.-]{4,18}[\dA-Z])(?!\w)",
     re.I,
 )
 
@@ -260,7 +267,8 @@ _NUMBERS = tuple(
 _BY_NAME = re.compile(
     r"\b(?P<name>tel(?:ephone|efon)?|t[eé]l[eé]phone|phone|call|mobile|mobil|handy|cell|fax|ring|dial|durchwahl|extension|ext|"
     r"whatsapp|hotline|pager|rufnummer|nebenstelle|nst|dw|anrufen|sms|number is|nummer ist|wählen sie)\b\.?"
-    r"(?:[ \t]*(?:no|nr|number|nummer|is|ist|us at|me at|at|on|unter|me|him|her|them|sie|auf|under)\b\.?){0,3}[ \t:#=*|(]{0,4}"
+    r"(?:[ \t]*(?:no|nr|number|nummer|is|ist|us at|me at|at|on|unter|me|him|her|them|sie|auf|under)\b\.?)"
+    r"{0,3}[ \t:#=*|(]{0,4}"
     rf"(?P<number>\d(?:{_GAP}{{0,3}}\d){{2,14}})(?![\w]|[.,]\d)",
     re.I,
 )
