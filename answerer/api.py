@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import Depends, FastAPI, Request
+from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from answerer.engine import MOST_CHARACTERS, MOST_PASSAGES, Engine
+from answerer.engine import MOST_CHARACTERS, MOST_PASSAGES, Engine, Thread
 from answerer.identity import Asker, Doorkeeper
-from answerer.results import Jsonable
+from answerer.lines import LINES, as_lines
+from answerer.results import Answer, Jsonable
 from answerer.shown import parse_lines
 from answerer.sockets import PEER
 from answerer.visit import Reply, Where
@@ -51,6 +52,7 @@ class AskBody(_Scoped):
     """POST /v1/ask."""
 
     question: Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS)]
+    continued: bool = False
 
 
 class SearchBody(_Scoped):
@@ -84,9 +86,20 @@ def make_app(engine: Engine, doorkeeper: Doorkeeper) -> Any:
     _add_errors(app)
 
     @app.post("/v1/ask")
-    def ask(body: AskBody, uid: Peer) -> JSONResponse:
+    def ask(body: AskBody, uid: Peer, request: Request) -> Response:
         asker = doorkeeper.asker(uid, body.as_user)
-        return _reply(engine.ask(asker, body.question, body.where, body.k))
+
+        def answer(show: Callable[[str], None]) -> Reply[Answer]:
+            thread = Thread(body.continued, show)
+            return engine.ask(asker, body.question, body.where, body.k, thread=thread)
+
+        if LINES in request.headers.get("accept", ""):
+            return as_lines(answer)
+        return _reply(answer(lambda _: None))
+
+    @app.post("/v1/forget")
+    def forget(body: _Body, uid: Peer) -> JSONResponse:
+        return _reply(engine.forget(doorkeeper.asker(uid, body.as_user)))
 
     @app.post("/v1/search")
     def search(body: SearchBody, uid: Peer) -> JSONResponse:

@@ -11,9 +11,9 @@ import typer
 import typer.main
 
 if TYPE_CHECKING:
-    from answerer.door import Told, Wish
+    from answerer.door import Tell, Told, Wish
 
-_COMMANDS = ("search", "show", "status", "eval")
+_COMMANDS = ("search", "show", "status", "eval", "chat", "forget")
 _INTERRUPTED = 130
 
 app = typer.Typer(
@@ -31,6 +31,7 @@ AsUser = Annotated[
     str | None, typer.Option("--as", help="With this user's rights (root and admins).", metavar="USER")
 ]
 NoSync = Annotated[bool, typer.Option("--no-sync", help="Take the index as it is.")]
+Continue = Annotated[bool, typer.Option("-c", "--continue", help="Go on from your last question.")]
 Words = Annotated[list[str] | None, typer.Argument(help="The words; `-` reads them from standard input.")]
 
 
@@ -40,6 +41,7 @@ def question(
     folder: Folders = None,
     share: Share = None,
     k: Many = 8,
+    continued: Continue = False,
     as_json: Json = False,
     as_user: AsUser = None,
     no_sync: NoSync = False,
@@ -47,14 +49,45 @@ def question(
 ) -> int:
     """Answer a question from the notes you may read, each sentence with its source.
 
-    Other commands: `ask search WORDS`, `ask show PATH`, `ask status`, `ask eval FILE`, each with --help;
-    `ask -- search` asks about the word itself; `ask --version`.
+    Other commands: `ask search WORDS`, `ask show PATH`, `ask chat`, `ask forget`, `ask status`,
+    `ask eval FILE`, each with --help; `ask -- search` asks about the word itself; `ask --version`.
     """
+    from answerer.door import open_door
+
     fields = {"question": _joined(words), "folders": folder or [], "share": share, "k": k, "as": as_user}
-    told = _tell(config, no_sync, "ask", fields)
-    if told.body["found"] or as_json:
-        _print(told, as_json, "answer")
-    return _code(told.body["found"], as_json, "The notes you may read do not answer this.")
+    with open_door(config, sync=not no_sync) as tell:
+        return _answer(tell, {**fields, "continued": continued or None}, as_json)
+
+
+@app.command("chat")
+def chat(
+    folder: Folders = None,
+    share: Share = None,
+    k: Many = 8,
+    no_sync: NoSync = False,
+    config: Config = None,
+) -> int:
+    """Ask one question after the other, each on from the last; an empty line or Ctrl-D ends it."""
+    from answerer.door import open_door
+
+    fields = {"folders": folder or [], "share": share, "k": k}
+    with open_door(config, sync=not no_sync) as tell:
+        continued = None
+        while words := _asked():
+            try:
+                _answer(tell, {**fields, "question": words, "continued": continued}, False)
+                continued = True
+            except Exception as error:  # one question's trouble ends no conversation
+                _failed(error)
+    return 0
+
+
+@app.command("forget")
+def forget(config: Config = None) -> int:
+    """Delete all your conversations."""
+    told = _tell(config, True, "forget", {})
+    _out(f"Forgot {told.body['conversations']} conversations.")
+    return 0
 
 
 @app.command("search", context_settings={"ignore_unknown_options": True})
@@ -178,6 +211,43 @@ def _joined(words: list[str] | None) -> str:
     if words == ["-"]:
         return sys.stdin.buffer.read().decode("utf-8", "replace").strip()
     return " ".join(words or ()).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _asked() -> str:
+    """Return the next question of a chat, "" at its end."""
+    if sys.stdin.isatty():
+        sys.stdout.write("\n? ")
+        sys.stdout.flush()
+    return sys.stdin.buffer.readline().decode("utf-8", "replace").strip()
+
+
+def _answer(tell: Tell, fields: dict[str, Any], as_json: bool) -> int:
+    """Ask, show the answer as it comes and then where it stands; returns the exit code."""
+    from answerer import present
+    from answerer.door import Wish
+
+    live = present.Live(_write)
+    given = {name: value for name, value in fields.items() if value is not None}
+    try:
+        told = tell(Wish("ask", given, _nowhere if as_json else live.feed, streams=not as_json))
+    finally:
+        live.end()
+    for notice in told.notices:
+        _say(notice)
+    if as_json:
+        _print(told, True, "answer")
+    elif told.body["found"]:
+        _print(told, False, "sources" if live.shown else "answer")
+    return _code(told.body["found"], as_json, "The notes you may read do not answer this.")
+
+
+def _nowhere(_: str) -> None:
+    """Show nothing: JSON is printed when it is whole."""
+
+
+def _write(text: str) -> None:
+    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+    sys.stdout.buffer.flush()
 
 
 def _tell(config: Path | None, no_sync: bool, action: str, fields: dict[str, Any]) -> Told:

@@ -20,14 +20,20 @@ from notewarden.trust import read_trusted
 
 _PATIENCE = 300.0  # seconds for one answer
 _NOTICES = "Notewarden-Notice"
+_LINES = "application/x-ndjson"
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What is wanted: ask, search, show or status, with the fields of that request."""
+    """What is wanted: ask, search, show, status or forget, with the fields of that request.
+
+    `show` takes pieces of an answer as they come; `streams` says whether anybody wants them.
+    """
 
     action: str
     fields: dict[str, Any]
+    show: Callable[[str], None] = lambda _: None
+    streams: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,6 +131,8 @@ def _over_socket(path: Path, wish: Wish) -> Told:
     try:
         _send(connection, wish)
         response = connection.getresponse()
+        if response.headers.get("Content-Type") == _LINES:
+            return _streamed(response, wish)
         raw = response.read()
         notices = tuple(unquote(value) for value in response.headers.get_all(_NOTICES, []))
     except (OSError, http.client.HTTPException) as error:
@@ -143,8 +151,36 @@ def _send(connection: http.client.HTTPConnection, wish: Wish) -> None:
         connection.request("GET", "/v1/status" + (f"?as={quote(as_user, safe='')}" if as_user else ""))
         return
     fields = {name: _sendable(value) for name, value in wish.fields.items()}
-    headers = {"Content-Type": "application/json"}
+    headers = {"Content-Type": "application/json", **({"Accept": _LINES} if wish.streams else {})}
     connection.request("POST", f"/v1/{wish.action}", json.dumps(fields).encode("ascii"), headers)
+
+
+def _streamed(response: http.client.HTTPResponse, wish: Wish) -> Told:
+    """Show text as it comes; the last line is the whole answer, and without one there is none."""
+    for line in response:
+        event = _event(line)
+        if "text" in event:
+            wish.show(str(event["text"]))
+        elif "answer" in event:
+            return Told(dict(event["answer"]), tuple(map(str, event.get("notices", ()))))
+        elif "error" in event:
+            raise _refused(event)
+    raise AnswererFailed("The answerer broke off; what was shown is incomplete.")
+
+
+def _event(line: bytes) -> dict[str, Any]:
+    try:
+        event = json.loads(line)
+    except ValueError as error:
+        raise AnswererFailed("The answerer broke off; what was shown is incomplete.") from error
+    if not isinstance(event, dict):
+        raise AnswererFailed("The answerer broke off, or what listens there is none.")
+    return event
+
+
+def _refused(body: dict[str, Any]) -> Refused:
+    code = body.get("exit_code")
+    return Refused(str(body.get("error", "The answerer refused.")), code if isinstance(code, int) else 8)
 
 
 def _sendable(value: Any) -> Any:
@@ -162,6 +198,5 @@ def _body(status: int, raw: bytes) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise AnswererFailed("The answerer broke off, or what listens there is none.")
     if status != 200:
-        code = body.get("exit_code")
-        raise Refused(str(body.get("error", "The answerer refused.")), code if isinstance(code, int) else 8)
+        raise _refused(body)
     return body

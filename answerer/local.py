@@ -13,7 +13,7 @@ from typing import Any
 
 from acl.directory import make_directory
 from answerer.door import Tell, Told, Wish
-from answerer.engine import Engine
+from answerer.engine import Engine, Thread
 from answerer.identity import Asker, Doorkeeper
 from answerer.shown import parse_lines
 from answerer.visit import Reply, Where
@@ -54,7 +54,10 @@ def _reply(engine: Engine, asker: Asker, wish: Wish) -> Reply[Any]:
     fields = wish.fields
     where = Where(fields.get("share"), tuple(fields.get("folders", ())))
     if wish.action == "ask":
-        return engine.ask(asker, fields["question"], where, fields["k"])
+        thread = Thread(fields.get("continued", False), wish.show)
+        return engine.ask(asker, fields["question"], where, fields["k"], thread=thread)
+    if wish.action == "forget":
+        return engine.forget(asker)
     if wish.action == "search":
         return engine.search(asker, fields["words"], where, fields["k"], explain=fields.get("explain", False))
     if wish.action == "show":

@@ -105,7 +105,7 @@ class Claude:
         self._key = key or "none"
         Thread(target=_sdk, daemon=True, name="import-sdk").start()  # it takes a second, beside the search
 
-    def stream(self, call: Call) -> Iterator[Event]:
+    def stream(self, call: Call) -> Generator[Event, None, None]:
         """Yield the answer as it comes.
 
         Raises ModelDown before anything was yielded and Unfinished after; an answer that ends without a word

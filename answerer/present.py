@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from notewarden.display import printable
@@ -14,15 +14,43 @@ _ACTIVE = ("javascript", "vbscript", "data")
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):[!-~]+")
 
 
+class Live:
+    """Shows an answer as it comes. A line end may be cut in two, so a CR waits for what follows it."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._held = ""
+        self.shown = False
+
+    def feed(self, text: str) -> None:
+        """Show a piece."""
+        text = self._held + text
+        self._held = "\r" if text.endswith("\r") else ""
+        text = text.removesuffix("\r") if self._held else text
+        if text:
+            self._write(printable(text, keep_newlines=True))
+            self.shown = True
+
+    def end(self) -> None:
+        """End the text, whole or broken off, so that what follows stands below it."""
+        if self.shown:
+            self._write("\n\n")
+
+
 def as_json(body: Mapping[str, Any]) -> str:
     """Return `body` as JSON in which every control and format character stands escaped."""
     return _NOT_PLAIN.sub(_escaped, json.dumps(body, ensure_ascii=False, indent=2))
 
 
 def as_text(kind: str, body: Mapping[str, Any], terminal: bool) -> str:
-    """Return an "answer", "results", a "note" or a "state" for people; on a terminal with clickable links."""
+    """Return an "answer" or its "sources", "results", a "note" or a "state", for people.
+
+    On a terminal sources are links that can be followed.
+    """
     if kind == "answer":
         return _answer(body, terminal)
+    if kind == "sources":
+        return _sources(body, terminal)
     if kind == "results":
         return "\n\n".join(_result(number, row) for number, row in enumerate(body["results"], 1))
     if kind == "note":
@@ -39,8 +67,12 @@ def _escaped(match: re.Match[str]) -> str:
 
 def _answer(body: Mapping[str, Any], terminal: bool) -> str:
     label = "Extracts from the notes:\n\n" if body["model"] == "extracts" else ""
+    return f"{label}{printable(body['answer'], keep_newlines=True)}\n\n{_sources(body, terminal)}"
+
+
+def _sources(body: Mapping[str, Any], terminal: bool) -> str:
     sources = "\n".join(_source(citation, terminal) for citation in body["citations"])
-    return f"{label}{printable(body['answer'], keep_newlines=True)}\n\n{sources}\n{_age(body)}"
+    return f"{sources}\n{_age(body)}"
 
 
 def _source(citation: Mapping[str, Any], terminal: bool) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 
 from answerer.citations import Composed, Composer, Location
@@ -119,13 +120,14 @@ class Provider:
     def _run(self, call: Call, given: Given, show: Show, *, marks: bool) -> Said:
         composer = Composer(given.prompt.sources, given.redactor, given.prompt.question, marks=marks)
         try:
-            for event in self._claude.stream(call):
-                if isinstance(event, Text):
-                    _tell(show, composer.feed(event.text))
-                elif isinstance(event, Location):
-                    composer.cite(event)
-                else:
-                    _tell(show, composer.close_block())
+            with closing(self._claude.stream(call)) as events:
+                for event in events:
+                    if isinstance(event, Text):
+                        _tell(show, composer.feed(event.text))
+                    elif isinstance(event, Location):
+                        composer.cite(event)
+                    else:
+                        _tell(show, composer.close_block())
             _tell(show, composer.close_block())
         finally:
             self._book(given.asker, call)
