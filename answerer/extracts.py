@@ -83,7 +83,7 @@ def rare_words(words: Sequence[Word]) -> list[Word]:
 
 
 def _asks_for_unknown_code(words: Sequence[Word]) -> bool:
-    held = {term for word in words if word.chunk_ids for term in word.terms}
+    held = {term for word in words if len(word.holders) for term in word.terms}
     codes = (found for word in words for term in word.terms if (found := _CODE.fullmatch(term)))
     return any(code.group() not in held and f"~{code.group(1)}" not in held for code in codes)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from notewarden.terms import query_words
 
 K1 = 1.2
 B = 0.75
+_NOBODY: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+_SPARSE = 64  # ids for each key beyond which counting by place would waste memory
 
 
 def idf(n_chunks: int, frequency: int) -> float:
@@ -23,13 +26,18 @@ def idf(n_chunks: int, frequency: int) -> float:
     return math.log(1 + (n_chunks - frequency + 0.5) / (frequency + 0.5))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Word:
-    """One word of the question: the terms that stand for it, the readable chunks that hold it, its idf."""
+    """One word of the question: the terms that stand for it, its idf, the readable chunks that hold it."""
 
     terms: tuple[str, ...]
-    chunk_ids: frozenset[int]
     idf: float
+    holders: NDArray[np.int64]
+
+    @cached_property
+    def chunk_ids(self) -> frozenset[int]:
+        """The readable chunks that hold the word, as a set: costly for a common word."""
+        return frozenset(self.holders.tolist())
 
 
 class KeywordLeg:
@@ -49,21 +57,22 @@ class KeywordLeg:
     def scores(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the ids of all readable chunks that hold a term, ascending, and their BM25 scores."""
         found = self._postings
-        if not len(found.term_ids):
+        if not len(found.chunk_ids):
             return np.zeros(0, dtype=np.int64), np.zeros(0)
-        terms = np.unique(found.term_ids)
-        weights = np.array([self.idf[self._names[int(term)]] for term in terms], dtype=np.float64)
-        idfs = weights[np.searchsorted(terms, found.term_ids)]
+        weights = [self.idf[self._names[term_id]] for term_id in found.runs]
+        idfs = np.repeat(weights, [end - start for start, end in found.runs.values()])
         norm = K1 * (1 - B + B * found.lengths / self.average)
         parts = idfs * (found.tfs * (K1 + 1) / (found.tfs + norm))
-        chunk_ids, places = np.unique(found.chunk_ids, return_inverse=True)
-        return chunk_ids, np.bincount(places, weights=parts).astype(np.float64)
+        return _sum_by(found.chunk_ids, parts)
 
     def top(self, limit: int, among: Collection[int] | None = None) -> list[int]:
         """Return the best chunks, best first, ties by id; with `among` of these only."""
         chunk_ids, scores = self.scores()
         if among is not None:
             kept = np.isin(chunk_ids, np.fromiter(among, dtype=np.int64, count=len(among)))
+            chunk_ids, scores = chunk_ids[kept], scores[kept]
+        if len(scores) > limit:  # sort only what can be among the best
+            kept = scores >= np.partition(scores, -limit)[-limit]
             chunk_ids, scores = chunk_ids[kept], scores[kept]
         order = np.lexsort((chunk_ids, -scores))[:limit]
         return [int(chunk_id) for chunk_id in chunk_ids[order]]
@@ -80,15 +89,26 @@ class KeywordLeg:
         return dict(zip(candidates, map(float, scorer.get_scores(self.terms)), strict=True))
 
     def _idf_by_term(self, ids: Mapping[str, int]) -> dict[str, float]:
-        found, counts = np.unique(self._postings.term_ids, return_counts=True)
-        frequency = dict(zip(found.tolist(), counts.tolist(), strict=True))
-        return {term: idf(self.n_chunks, frequency.get(ids.get(term), 0)) for term in self.terms}
+        frequency = {term: len(self._postings.holders(ids[term])) for term in ids}
+        return {term: idf(self.n_chunks, frequency.get(term, 0)) for term in self.terms}
 
     def _word(self, terms: tuple[str, ...], ids: Mapping[str, int]) -> Word:
-        wanted = [ids[term] for term in terms if term in ids]
-        rows = np.isin(self._postings.term_ids, wanted)
-        holders = frozenset(self._postings.chunk_ids[rows].tolist())
-        return Word(terms, holders, idf(self.n_chunks, len(holders)))
+        runs = [self._postings.holders(ids[term]) for term in terms if term in ids]
+        holders = runs[0] if len(runs) == 1 else np.unique(np.concatenate([_NOBODY, *runs]))
+        return Word(terms, idf(self.n_chunks, len(holders)), holders)
+
+
+def _sum_by(
+    keys: NDArray[np.int64], values: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the distinct keys, ascending, and the sum of the values of each."""
+    first, last = int(keys.min()), int(keys.max())
+    if last - first > _SPARSE * len(keys):
+        distinct, places = np.unique(keys, return_inverse=True)
+        return distinct, np.bincount(places, weights=values).astype(np.float64)
+    sums = np.bincount(keys - first, weights=values)
+    places = np.flatnonzero(np.bincount(keys - first))
+    return places + first, sums[places].astype(np.float64)
 
 
 def _documents(
@@ -96,10 +116,12 @@ def _documents(
 ) -> tuple[list[dict[str, float]], list[float]]:
     counts: dict[int, dict[str, float]] = {chunk_id: {} for chunk_id in candidates}
     lengths: dict[int, float] = {}
-    rows = np.isin(postings.chunk_ids, np.asarray(candidates, dtype=np.int64))
-    columns: list[Any] = [postings.term_ids, postings.chunk_ids, postings.tfs, postings.lengths]
-    for term_id, chunk_id, tf, length in zip(*(column[rows].tolist() for column in columns), strict=True):
-        counts[chunk_id][names[term_id]] = tf
-        lengths[chunk_id] = length
+    wanted = np.asarray(candidates, dtype=np.int64)
+    for term_id, (start, end) in postings.runs.items():
+        rows = start + np.flatnonzero(np.isin(postings.chunk_ids[start:end], wanted))
+        columns: list[Any] = [postings.chunk_ids, postings.tfs, postings.lengths]
+        for chunk_id, tf, length in zip(*(column[rows].tolist() for column in columns), strict=True):
+            counts[chunk_id][names[term_id]] = tf
+            lengths[chunk_id] = length
     # A chunk without any term scores 0 whatever its length.
     return list(counts.values()), [lengths.get(chunk_id, 1.0) for chunk_id in candidates]

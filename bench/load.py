@@ -71,7 +71,10 @@ def add_hidden(conn: psycopg.Connection[Any], world: World, more: World, generat
 
 
 def _audiences(conn: psycopg.Connection[Any], world: World) -> None:
-    conn.execute("insert into nw.share (name, root, swept_at, polled_at) values ('bench', '/', now(), now())")
+    conn.execute(
+        "insert into nw.share (name, root, swept_at, polled_at, swept_in)"
+        " values ('bench', '/', now(), now(), app.place())"
+    )
     lists: dict[tuple[Any, ...], int] = {}
 
     def list_id(role: str, allow: Iterable[str], deny: Iterable[str] = (), owner: str = "") -> int:
@@ -95,7 +98,7 @@ def _audiences(conn: psycopg.Connection[Any], world: World) -> None:
         for at in range(world.n_audiences):
             allow = {f"S-1-5-21-9-9-9-{group}" for group in world.groups[at]}
             allow |= {sid_of(v) for v in VISIBILITIES if world.seen[v][at]}
-            deny = [f"S-1-5-21-8-8-8-{at % 50}"] if at % 7 == 0 else []
+            deny = [f"S-1-5-21-8-8-8-{world.groups[at][0]}"] if world.groups[at][0] % 7 == 0 else []
             parent = list_id("parent", ["S-1-1-0", f"S-1-5-21-7-7-7-{world.department[at]}"])
             rows.append((world.department[at], at, sorted([parent, list_id("note", allow, deny)]), allow))
         list_id("note", ["S-1-5-21-6-6-6-6"], owner="hidden")

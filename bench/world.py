@@ -24,6 +24,7 @@ _PER_AUDIENCE = 26  # chunks, on average
 _VOCABULARY = 60_000
 _OWN_WORDS = 150  # of a topic
 _GROUPS = 300
+_LISTS = 400  # different access lists: many folders have the same
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -91,7 +92,9 @@ def make_world(chunks: int, seed: int = 1) -> World:
         audience=audience,
         topic=topic,
         department=department,
-        groups=chance.choice(_GROUPS, (len(sizes), 3), p=_zipf(_GROUPS, 1.0)),
+        groups=chance.choice(_GROUPS, (_LISTS, 3), p=_zipf(_GROUPS, 1.0))[
+            chance.choice(_LISTS, len(sizes), p=_zipf(_LISTS, 0.7))
+        ],
         seen={v: _seen(chance, sizes, v) for v in VISIBILITIES},
         vocabulary=vocabulary,
         stems=stems,

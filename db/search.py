@@ -20,6 +20,7 @@ from db.arrays import array_cursor
 from db.queries import load
 
 _SQL = load("search")
+_FEW_CHUNKS = 3_000  # up to which the postings of single chunks are looked up, instead of a word's all
 _LEAST_FETCH = 40  # rows of the index before they are sorted anew: its own order is only nearly right
 
 
@@ -57,23 +58,30 @@ class Passage:
 
 @dataclass(frozen=True)
 class Postings:
-    """Parallel arrays, one element for each (term, readable chunk) pair."""
+    """Where terms stand among the readable chunks: parallel arrays, one run of elements for each term.
 
-    term_ids: NDArray[np.int64]
+    `runs` gives a term's half-open range of elements; within a run no chunk stands twice.
+    """
+
+    runs: dict[int, tuple[int, int]]
     chunk_ids: NDArray[np.int64]
     tfs: NDArray[np.float64]
     lengths: NDArray[np.float64]
 
     @classmethod
-    def of(cls, rows: Sequence[tuple[int, NDArray[np.int64], NDArray[np.int64]]]) -> Postings:
-        """Join one row a term: its id, chunk ids, and in one number tf (high bits) and length (low 16)."""
-        if not rows:
-            nothing = np.zeros(0, dtype=np.int64)
-            return cls(nothing, nothing, np.zeros(0), np.zeros(0))
-        term_ids = np.repeat([row[0] for row in rows], [len(row[1]) for row in rows]).astype(np.int64)
-        packed = np.concatenate([row[2] for row in rows])
-        chunk_ids = np.concatenate([row[1] for row in rows])
-        return cls(term_ids, chunk_ids, (packed >> 16).astype(float), (packed & 0xFFFF).astype(float))
+    def of(cls, rows: Sequence[tuple[int, NDArray[np.int64]]]) -> Postings:
+        """Join one row a term: its id and, packed in one number each, chunk ids, tfs and lengths."""
+        nothing: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        packed = np.concatenate([nothing, *(row[1] for row in rows)])
+        ends = np.cumsum([len(row[1]) for row in rows]).tolist()
+        runs = {int(row[0]): (start, end) for row, start, end in zip(rows, [0, *ends], ends, strict=False)}
+        tfs, lengths = (packed >> 16) & 0x7FFF, packed & 0xFFFF
+        return cls(runs, packed >> 31, tfs.astype(np.float64), lengths.astype(np.float64))
+
+    def holders(self, term_id: int) -> NDArray[np.int64]:
+        """Return the chunks that hold a term."""
+        start, end = self.runs.get(term_id, (0, 0))
+        return self.chunk_ids[start:end]
 
 
 @dataclass(frozen=True)
@@ -203,10 +211,14 @@ class Reading:
         """Return where the terms stand among the readable chunks."""
         if self.serving is None or not term_ids:
             return Postings.of([])
-        sole = self._conn.execute(_SQL["sole_generation"]).fetchone()
-        query = _SQL["postings" if sole and sole[0] else "postings_of_generation"]
         values = {"term_ids": list(term_ids), "generation_id": self.serving.generation_id}
         with array_cursor(self._conn) as cursor:
+            if self.sizes()[0] <= _FEW_CHUNKS:
+                (found,) = cursor.execute(_SQL["readable_chunks"], values).fetchone() or (None,)
+                values["chunk_ids"] = [] if found is None else found.tolist()
+                return Postings.of(cursor.execute(_SQL["postings_of_chunks"], values).fetchall())
+            sole = self._conn.execute(_SQL["sole_generation"]).fetchone()
+            query = _SQL["postings" if sole and sole[0] else "postings_of_generation"]
             return Postings.of(cursor.execute(query, values).fetchall())
 
     def notes_of(self, chunk_ids: Sequence[int]) -> dict[int, int]:

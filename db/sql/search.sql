@@ -21,17 +21,25 @@ select chunk_id, (embedding <=> %(vector)s) + 0 as distance
 select term, term_id from app.term_ids(%(words)s::text[])
 
 -- name: postings
--- One row a term, from the covering index alone; where only one generation has rows no chunk is looked at.
-select term_id, array_agg(chunk_id), array_agg(tf::int << 16 | length::int)
-  from nw.posting
- where term_id = any (%(term_ids)s::int[]) and audience_id in (select unnest(app.ids()))
- group by term_id
+-- One row a term, from the covering index alone: chunk (high), tf (15 bits) and length (16 bits) in one number.
+-- Which audiences is the row policy's matter: to ask once more would double the cost of a common word. Where only
+-- one generation has rows no chunk is looked at.
+select term_id, array_agg((chunk_id << 31) | (tf::bigint << 16) | length::bigint)
+  from nw.posting where term_id = any (%(term_ids)s::int[]) group by term_id
+
+-- name: postings_of_chunks
+-- For an asker of few chunks: straight to these, however common the word.
+select term_id, array_agg((chunk_id << 31) | (tf::bigint << 16) | length::bigint)
+  from nw.posting where term_id = any (%(term_ids)s::int[]) and chunk_id = any (%(chunk_ids)s::bigint[]) group by term_id
 
 -- name: postings_of_generation
-select term_id, array_agg(p.chunk_id), array_agg(tf::int << 16 | p.length::int)
+select term_id, array_agg((p.chunk_id << 31) | (tf::bigint << 16) | p.length::bigint)
   from nw.posting p join nw.note_chunk c using (chunk_id)
- where term_id = any (%(term_ids)s::int[]) and p.audience_id in (select unnest(app.ids())) and c.generation_id = %(generation_id)s
- group by term_id
+ where term_id = any (%(term_ids)s::int[]) and c.generation_id = %(generation_id)s group by term_id
+
+-- name: readable_chunks
+select array_agg(chunk_id order by chunk_id) from nw.note_chunk
+ where generation_id = %(generation_id)s and audience_id in (select unnest(app.ids()))
 
 -- name: sole_generation
 select app.sole_generation()
@@ -129,7 +137,3 @@ select n.note_id, s.name as share, n.path from nw.note n join nw.share s using (
 -- name: note_head
 select s.name as share, n.path, n.modified_at from nw.note n join nw.share s using (share_id)
  where n.note_id = %(note_id)s and n.audience_id in (select app.readable_ids())
-
--- name: characters
-select coalesce(sum(length(content)), 0)::bigint from nw.note_chunk
- where generation_id = %(generation_id)s and audience_id in (select unnest(app.ids()))

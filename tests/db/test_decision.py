@@ -33,7 +33,17 @@ from db.search import Scope, reading
 from notewarden.errors import AskerUnknown
 
 TABLES = ("share", "audience", "note", "note_chunk", "audience_size", "posting", "vectors_1")
-CLOSED_TABLES = ("acl", "acl_clause", "principal", "term", "ledger", "narrowed", "generation", "run")
+CLOSED_TABLES = (
+    "acl",
+    "acl_clause",
+    "principal",
+    "term",
+    "ledger",
+    "narrowed",
+    "generation",
+    "run",
+    "recall_check",
+)
 WRITE_ONLY = ("audit", "usage", "request")
 WHO = Token(USERS[0], "somebody", frozenset({USERS[0], EVERYONE}), frozenset({USERS[0], EVERYONE}))
 
