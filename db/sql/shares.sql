@@ -14,7 +14,10 @@ update nw.share set acl_ids = '{}', available = false, reason = 'not in the conf
 
 -- name: close_after_step
 -- A sweep or poll that lies ahead tells of a clock that was set back: how old any sweep is, nobody knows now.
-update nw.share set swept_at = null where greatest(swept_at, polled_at) > clock_timestamp() + interval '5 seconds'
+-- One of another place tells of a restore: whatever was taken away since the dump is still granted in it.
+update nw.share set swept_at = null
+ where swept_at is not null and (greatest(swept_at, polled_at) > clock_timestamp() + interval '5 seconds' or swept_in <> app.place())
+    or polled_at > clock_timestamp() + interval '5 seconds'
 
 -- name: set_lists
 update nw.share set acl_ids = %(acl_ids)s::int[] where share_id = %(share_id)s and acl_ids is distinct from %(acl_ids)s::int[]
