@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from acl.sid import EVERYONE, HOST, Sid, is_sid, qualify
@@ -27,11 +27,13 @@ class Memberships:
 
     ``through`` has every certain SID of it (its own further SIDs, all groups transitively) with the groups
     passed on the way. ``certain`` names the classes of this host whose memberships are completely known
-    (``"S-1-22-2@host"``).
+    (``"S-1-22-2@host"``); one of a file server only where no other server's lists are in use. ``possible``
+    are memberships that nobody can rule out: they count for denies.
     """
 
     through: Mapping[Sid, tuple[Sid, ...]]
     certain: frozenset[str] = field(default_factory=frozenset)
+    possible: frozenset[Sid] = field(default_factory=frozenset)
 
 
 class Directory(Protocol):
@@ -136,8 +138,17 @@ def make_directory(settings: Settings) -> Directory:
 
         given = settings.directory
         login = (given.server, given.port, given.username, _password(settings))
-        return SmbDirectory(SmbDirectorySettings(*login, dict(given.uids)))
+        found = SmbDirectorySettings(*login, dict(given.uids))
+        return SmbDirectory(replace(found, sole=_is_sole(settings, found.identity)))
     raise ConfigError(f"[directory] source {source!r} is not known.")
+
+
+def _is_sole(settings: Settings, server: str) -> bool:
+    """Whether every list of this configuration is the server's, or declared: no other server's ids occur."""
+    from acl.servers import smb_server
+
+    lists = [share.acl for share in settings.shares if share.acl.source != "declared"]
+    return all(acl.source in ("smb", "cifs") and smb_server(acl) == server for acl in lists)
 
 
 def _password(settings: Settings) -> str:

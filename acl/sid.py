@@ -11,8 +11,8 @@ token cannot list every group it might be in. Instead the *deny* side of every c
 class C issued by server X also holds the marker ``?C@X`` and, unless X is this host, the general marker
 ``?C``. A token that is not certain about class C holds the marker in its deny set: ``?C@host`` for this host,
 ``?C`` for all other servers. The decision stays what it was: two set intersections. Markers never stand in an
-allow set, and no SID begins with ``?``. A future directory that is certain about a foreign server must leave
-out ``?C`` and hold ``?C@Y`` for every other configured server Y instead.
+allow set, and no SID begins with ``?``. A directory that is certain about a class of another server says so
+only where no third server's lists are in use: then ``?C`` is left out.
 """
 
 from __future__ import annotations
@@ -137,11 +137,15 @@ def deny_names(sid: Sid) -> frozenset[Sid]:
 def uncertain_names(certain: Iterable[str]) -> frozenset[Sid]:
     """What a token holds in its deny set for memberships that nobody can rule out.
 
-    ``certain`` names the classes of this host whose memberships are all known, as ``"S-1-22-2@host"``.
+    ``certain`` names the classes whose memberships are all known, as ``"S-1-22-2@host"``; one of another
+    server stands for all other servers: there is only that one.
     """
     known = set(certain)
+    foreign = {one.partition("@")[0] for one in known if not one.endswith(f"@{HOST}")}
     here = {Sid(f"?{family}@{HOST}") for family in RELATIVE_CLASSES if f"{family}@{HOST}" not in known}
-    elsewhere = {Sid(f"?{family}") for family in (*RELATIVE_CLASSES, *PER_LOGIN_FAMILIES)}
+    elsewhere = {
+        Sid(f"?{family}") for family in (*RELATIVE_CLASSES, *PER_LOGIN_FAMILIES) if family not in foreign
+    }
     return frozenset(here | elsewhere | PER_LOGIN)
 
 

@@ -59,7 +59,7 @@ def build_token(directory: Directory, account: Account) -> Token:
     after = listed_by(directory)
     listed = before & after if before is not None and after is not None else None
     allow = frozenset({account.sid, EVERYONE, AUTHENTICATED, NETWORK, *memberships.through})
-    deny = allow | uncertain_names(memberships.certain)
+    deny = allow | memberships.possible | uncertain_names(memberships.certain)
     return Token(account.sid, account.name, allow, deny, dict(memberships.through), listed)
 
 
