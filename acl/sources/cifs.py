@@ -97,8 +97,8 @@ class CifsSource:
         kind = self._look_at_mount(self._share.path).kind
         if kind not in _KINDS:
             raise ConfigError(
-                f'Share {self._share.name!r} at {self._share.path}: source = "cifs" reads the descriptors that '
-                f'a cifs mount shows, and this is {kind!r}; use source = "smb".'
+                f'Share {self._share.name!r} at {self._share.path}: source = "cifs" reads the descriptors '
+                f'that a cifs mount shows, and this is {kind!r}; use source = "smb".'
             )
 
     def _lists(self, fd: int, role: Role) -> tuple[AccessList, ...]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from acl.sid import Sid
 from acl.sources.smb.client import Login
+from acl.sources.smb.shares import EXTRA
 
 _MAXIMUM_ALLOWED = 0x02000000
+_PAUSE_S = 0.3
 
 
 class LookupFailed(Exception):
@@ -17,9 +20,17 @@ class LookupFailed(Exception):
 def own_sid(login: Login) -> Sid:
     """The SID of the account we log in with, as the server knows it. Raises LookupFailed."""
     try:
+        return _asked(login)
+    except LookupFailed:
+        time.sleep(_PAUSE_S)  # its service may just be starting
+        return _asked(login)
+
+
+def _asked(login: Login) -> Sid:
+    try:
         from impacket.dcerpc.v5 import lsad, lsat, transport
     except ImportError as error:
-        raise LookupFailed("impacket is not installed") from error
+        raise LookupFailed(f"the package impacket is not installed (pip install '{EXTRA}')") from error
     try:
         rpc: Any = transport.SMBTransport(
             login.host, login.port, r"\lsarpc", username=login.username, password=login.password
@@ -36,4 +47,4 @@ def own_sid(login: Login) -> Sid:
         domain = answer["ReferencedDomains"]["Domains"][0]["Sid"].formatCanonical()
         return Sid(f"{domain}-{answer['TranslatedSids']['Sids'][0]['RelativeId']}")
     except Exception as error:  # impacket raises dozens of kinds, down to plain Exception
-        raise LookupFailed(" ".join(str(error).split())) from error
+        raise LookupFailed(" ".join(str(error).split())[:120]) from error

@@ -36,19 +36,21 @@ class Sample:
 def shows_one_user(session: SmbSession, root: Path, prefix: str) -> str:
     """The reason why a share is closed that acts as one user for everybody; "" where nothing shows that.
 
-    Where the server does not tell who we are, nothing can be concluded. Raises ShareUnavailable.
+    Where the server does not tell whether that user is our own account, the share is closed too.
+    Raises ShareUnavailable.
     """
     user = forced_user(list(samples(session, root, prefix)))
     if user is None:
         return ""
+    doubt = ""
     try:
         if own_sid(session.login) == user:
             return ""
-    except LookupFailed:
-        return ""
+    except LookupFailed as error:
+        doubt = f", unless {session.login.username!r} is that user, which the server does not tell ({error})"
     return (
-        f"it acts as {user} whoever logs in (`force user`), so nobody knows what others would see: remove "
-        'that from the share, or declare who reads which folder with source = "declared"'
+        f"it acts as {user} whoever logs in (`force user`{doubt}), so nobody knows what others would see: "
+        'remove that from the share, or declare who reads which folder with source = "declared"'
     )
 
 
