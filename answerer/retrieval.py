@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from answerer.currency import adjusted
+from answerer.folding import cap_and_fold
 from answerer.keyword import KeywordLeg
 from answerer.latecheck import Gate
 from db.search import Passage, Reading
@@ -20,6 +20,7 @@ RRF_K = 60
 """Reciprocal rank fusion's constant (Cormack, Clarke, Büttcher 2009)."""
 
 _LEAST_DEPTH = 50
+_MOST_DEPTH = 4_000
 _PHRASE = re.compile(r'"([^"]*)"')
 _WITHOUT = re.compile(r"(?<!\S)-(\w[^\s\"]*)")
 
@@ -55,23 +56,48 @@ def parse_words(words: str) -> Query:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The candidates of both legs, best first, with what each leg said of them."""
+    """The candidates of both legs, best first, with what each leg said of them.
+
+    `passages` are those of `order` that may be read, in that order; `complete`: no leg has more candidates.
+    """
 
     order: list[int]
     keyword: KeywordLeg
     cosine: dict[int, float]
     vector_rank: dict[int, int]
     keyword_rank: dict[int, int]
+    passages: list[Passage]
+    complete: bool
     among: list[int] | None = field(default=None)
 
 
 def rank(reading: Reading, query: Query, options: SearchSettings, k: int) -> Ranking:
-    """Run both legs and fuse them. `k` is how many passages will be wanted; more candidates are fetched."""
-    depth = max(_LEAST_DEPTH, 4 * k)
+    """Run both legs and fuse them, `k` being how many passages will be wanted.
+
+    More candidates are fetched, and again more where those found are too much alike: a passage must not be
+    lost behind hundreds of copies of another.
+    """
     among = reading.matching(query.phrases, query.without) if query.rules_out else None
-    nearest = _nearest(reading, query, depth, (among, None if options.exact_only else options.exact_limit))
     leg = KeywordLeg(reading, query.text)
-    united = list(dict.fromkeys([*(chunk_id for chunk_id, _ in nearest), *leg.top(depth, among)]))
+    depth = max(_LEAST_DEPTH, 4 * k)
+    while True:
+        ranking = _fuse(reading, query, options, (leg, among, depth))
+        first, _ = cap_and_fold(ranking.passages, options.per_note, k)
+        if len(first) >= k or ranking.complete or depth >= _MOST_DEPTH:
+            return ranking
+        depth = min(8 * depth, _MOST_DEPTH)
+
+
+def _fuse(
+    reading: Reading,
+    query: Query,
+    options: SearchSettings,
+    legs: tuple[KeywordLeg, list[int] | None, int],
+) -> Ranking:
+    leg, among, depth = legs
+    nearest = _nearest(reading, query, depth, (among, None if options.exact_only else options.exact_limit))
+    worded = leg.top(depth, among)
+    united = list(dict.fromkeys([*(chunk_id for chunk_id, _ in nearest), *worded]))
     scores = leg.okapi(united)
     by_words = sorted((c for c in united if scores[c] > 0), key=lambda c: (-scores[c], c))
     vector_rank = {chunk_id: place for place, (chunk_id, _) in enumerate(nearest, 1)}
@@ -81,9 +107,20 @@ def rank(reading: Reading, query: Query, options: SearchSettings, k: int) -> Ran
         + _share(options.keyword_weight, keyword_rank.get(chunk_id))
         for chunk_id in united
     }
-    order = sorted(united, key=lambda c: (-fused[c], keyword_rank.get(c, depth), c))
-    cosine = {chunk_id: 1.0 - distance for chunk_id, distance in nearest}
-    return Ranking(order, leg, cosine, vector_rank, keyword_rank, among)
+    passages = reading.passages(united)
+    fused = adjusted(fused, passages, query.text, options)
+    order = sorted(united, key=lambda c: (-fused[c], keyword_rank.get(c, len(united)), c))
+    place = {chunk_id: at for at, chunk_id in enumerate(order)}
+    return Ranking(
+        order,
+        leg,
+        {chunk_id: 1.0 - distance for chunk_id, distance in nearest},
+        vector_rank,
+        keyword_rank,
+        sorted(passages, key=lambda passage: place[passage.chunk_id]),
+        len(nearest) < depth and len(worded) < depth,
+        among,
+    )
 
 
 def _nearest(
@@ -106,7 +143,7 @@ def select(reading: Reading, ranking: Ranking, gate: Gate, k: int, per_note: int
 
     Every note passes `gate` before it counts, fill-ups too.
     """
-    chosen = _passed(reading.passages(ranking.order), gate, k, per_note)
+    chosen = _passed(ranking.passages, gate, k, per_note)
     have = {passage.chunk_id for passage in chosen} | set(ranking.order)
     for fill in _fills(reading, ranking, k):
         if len(chosen) >= k:
@@ -125,7 +162,7 @@ def _passed(candidates: list[Passage], gate: Gate, k: int, per_note: int) -> lis
     A passage that was left out as the twin of one that falls comes back, and only what may leave is checked.
     """
     while True:
-        first, left = cap_and_fold(candidates, per_note)
+        first, left = cap_and_fold(candidates, per_note, k)
         chosen = [*first, *left][:k]
         passing = {passage.note_id for passage in gate.passed(chosen)}
         barred = {passage.note_id for passage in chosen} - passing
@@ -143,29 +180,3 @@ def _fills(reading: Reading, ranking: Ranking, k: int) -> Iterator[list[int]]:
         if len(batch) < limit:
             return
         limit *= 4
-
-
-def cap_and_fold(passages: Sequence[Passage], per_note: int) -> tuple[list[Passage], list[Passage]]:
-    """Part passages, in their order, into those shown first and those left out.
-
-    Left out are all but the first `per_note` of a note, and those whose text, apart from case and white
-    space, already stands further up.
-    """
-    first: list[Passage] = []
-    left: list[Passage] = []
-    taken: Counter[int] = Counter()
-    seen: set[str] = set()
-    for passage in passages:
-        key = normal_text(passage.content)
-        if taken[passage.note_id] >= per_note or key in seen:
-            left.append(passage)
-            continue
-        taken[passage.note_id] += 1
-        seen.add(key)
-        first.append(passage)
-    return first, left
-
-
-def normal_text(text: str) -> str:
-    """Return `text` in NFC, case-folded, with single spaces: what two texts share that read the same."""
-    return " ".join(unicodedata.normalize("NFC", text).casefold().split())

@@ -221,6 +221,7 @@ class SearchSettings(Section):
     per_note: Annotated[int, Field(ge=1)] = 3
     vector_weight: Annotated[float, Field(ge=0, le=100)] = 1.0
     keyword_weight: Annotated[float, Field(ge=0, le=100)] = 1.0
+    prefer_current: StrictBool = True
 
     @model_validator(mode="after")
     def _one_leg_counts(self) -> SearchSettings:

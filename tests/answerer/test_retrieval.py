@@ -13,8 +13,9 @@ from support.answer_house import House
 
 from acl.model import AccessList, Clause
 from acl.token import Token
+from answerer.folding import cap_and_fold
 from answerer.latecheck import Gate, NoteNow
-from answerer.retrieval import cap_and_fold, parse_words
+from answerer.retrieval import parse_words
 from db.search import reading
 from notewarden.errors import IndexTooOld, ShareUnavailable, UsageError
 from notewarden.settings import SearchSettings

@@ -1,0 +1,89 @@
+"""Passages that say the same: what a reader would call a copy is shown once, of what is templated a few."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from db.search import Passage
+
+TWINS = 0.85
+"""The part of their runs of words that two passages must share to count as one."""
+
+MOST_ALIKE = 3
+"""So many passages are shown of those that differ in their numbers only, such as logs from one template."""
+
+_RUN = 3  # words
+_NUMBER = re.compile(r"\d+")
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class _Shape:
+    runs: frozenset[str]
+    numbers: frozenset[str]
+
+
+@dataclass
+class Shown:
+    """What stands further up, to compare the next passage with."""
+
+    per_note: int
+    taken: Counter[int] = field(default_factory=Counter)
+    _texts: set[str] = field(default_factory=set)
+    _shapes: list[_Shape] = field(default_factory=list)
+
+    def takes(self, passage: Passage) -> bool:
+        """Whether a passage is shown among the first; one that is counts from then on."""
+        key = normal_text(passage.content)
+        if self.taken[passage.note_id] >= self.per_note or key in self._texts:
+            return False
+        shape = _shape(key)
+        alike = [other for other in self._shapes if _likeness(shape.runs, other.runs) >= TWINS]
+        if len(alike) >= MOST_ALIKE or any(other.numbers == shape.numbers for other in alike):
+            return False
+        self.taken[passage.note_id] += 1
+        self._texts.add(key)
+        self._shapes.append(shape)
+        return True
+
+
+def cap_and_fold(
+    passages: Sequence[Passage], per_note: int, enough: int | None = None
+) -> tuple[list[Passage], list[Passage]]:
+    """Part passages, in their order, into those shown first and those left out.
+
+    Left out are all but the first `per_note` of a note, those that nearly repeat what stands further up,
+    and all but the first three of those that differ from each other in their numbers only. After `enough`
+    of the first the others are left without a look.
+    """
+    shown = Shown(per_note)
+    first: list[Passage] = []
+    left: list[Passage] = []
+    for passage in passages:
+        takes = (enough is None or len(first) < enough) and shown.takes(passage)
+        (first if takes else left).append(passage)
+    return first, left
+
+
+def normal_text(text: str) -> str:
+    """Return `text` in NFC, case-folded, with single spaces: what two texts share that read the same."""
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
+
+
+def _shape(text: str) -> _Shape:
+    words = _WORD.findall(_NUMBER.sub("#", text).replace("#", " 0 "))
+    runs = frozenset(" ".join(words[at : at + _RUN]) for at in range(max(len(words) - _RUN + 1, 1)))
+    return _Shape(runs, frozenset(_NUMBER.findall(text)))
+
+
+def _likeness(some: frozenset[str], others: frozenset[str]) -> float:
+    """Return the Jaccard index: the shared part of all runs (Broder 1997, resemblance of documents)."""
+    small, large = sorted((len(some), len(others)))
+    if small < TWINS * large:
+        return 0.0
+    shared = len(some & others)
+    return shared / (small + large - shared)
