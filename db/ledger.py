@@ -41,15 +41,29 @@ class Standing:
 
 
 def record(
-    conn: Connection[Any], share_id: int, path: bytes, trouble: tuple[State, str], hint: bytes | None = None
+    conn: Connection[Any],
+    share_id: int,
+    path: bytes,
+    trouble: tuple[State, str],
+    hint: bytes | None = None,
+    *,
+    permanent: bool = False,
 ) -> int:
-    """Record `trouble` = (state, reason) of a note and return how often it was tried."""
+    """Record `trouble` = (state, reason) of a note; returns how often this version failed for good.
+
+    `permanent`: this time was one of those.
+    """
     state, reason = trouble
-    row = conn.execute(
-        _SQL["record"], {"share_id": share_id, "path": path, "state": state, "reason": reason, "hint": hint}
-    ).fetchone()
+    values = {"share_id": share_id, "path": path, "state": state, "reason": reason}
+    row = conn.execute(_SQL["record"], values | {"hint": hint, "permanent": permanent}).fetchone()
     assert row is not None
-    return int(row[0])
+    return int(row[1])
+
+
+def wait(conn: Connection[Any], share_id: int, paths: Sequence[bytes], reason: str) -> None:
+    """Record notes that wait although nothing is wrong with them: no try is counted."""
+    if paths:
+        conn.execute(_SQL["wait"], {"share_id": share_id, "paths": list(paths), "reason": reason})
 
 
 def clear(conn: Connection[Any], share_id: int, paths: Sequence[bytes]) -> None:

@@ -62,10 +62,11 @@ class Confirmation:
             if not held and not (emptied and known):
                 return Confirmed(share.name, 0, 0)
             with opened_share(self._files, share.path) as root:
-                identity = Identity(self._files, share.path, (row.identity or {}).get("root"))
+                identity = Identity(self._files, share, (row.identity or {}).get("root"))
                 identity.check(root, known.values())
                 asked = held
-                if not self._files.scan(root):
+                patterns = Patterns(share.include, share.exclude)
+                if all(patterns.is_junk(name) for name, _ in self._files.scan(root)):
                     asked = self._all_of(share, known, emptied=emptied)
                 gone = {path: asked[path] for path in asked if self._gone(share, root, path)}
                 self._record(conn, share, len(gone), emptied=emptied)

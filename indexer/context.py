@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Protocol
 
 from acl.directory import Directory
 from acl.source import Source, make_source
+from db.errors import DatabaseFault
 from db.generations import Recipe
 from db.pool import Connection
 from indexer.chunking import CHUNKER_VERSION, TEMPLATE_VERSION
@@ -30,6 +31,50 @@ class Progress:
 
 
 @dataclass
+class Tries:
+    """How the model fares: runs in a row before this one that got nothing of it, and calls of this run."""
+
+    fruitless: int = 0
+    asked: int = 0
+
+    def after(self, embedded: int) -> int:
+        """Return how many runs in a row got nothing, this one included."""
+        if embedded:
+            return 0
+        return self.fruitless + 1 if self.asked else self.fruitless
+
+
+class Waiting(Protocol):
+    """A changed note whose rows wait for the moment when the generation that is built takes over."""
+
+    @property
+    def share(self) -> str:
+        """Its share."""
+        ...
+
+    @property
+    def path(self) -> bytes:
+        """Its path."""
+        ...
+
+    def embed(self) -> None:
+        """Have its vectors made. Raises EmbeddingFailed, which is recorded."""
+        ...
+
+    def save(self) -> None:
+        """Store it. Must run inside a transaction. Raises DatabaseFault."""
+        ...
+
+    def saved(self) -> None:
+        """Count it, once the transaction is through."""
+        ...
+
+    def wait(self, error: DatabaseFault | None = None) -> None:
+        """Record that it waits on; `error`: what the database had against it."""
+        ...
+
+
+@dataclass
 class Run:
     """One run. The sources are made once, so that a name lost after loading is told from a wrong one."""
 
@@ -46,7 +91,8 @@ class Run:
     make_source: Callable[[ShareSettings, Directory], Source] = make_source
     progress: Callable[[Progress], None] = lambda progress: None
     stopped: Callable[[], bool] = lambda: False
-    extra: dict[str, Any] = field(default_factory=dict)
+    tries: Tries = field(default_factory=Tries)
+    waiting: list[Waiting] = field(default_factory=list)
 
     @property
     def max_tokens(self) -> int:

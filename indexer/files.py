@@ -7,16 +7,25 @@ same interface.
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import stat
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from acl.mounts import mount_of
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _NOTE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _BLOCK = 1 << 20
+
+# struct statx: the mask comes first, the birth time at byte 80.
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_STATX, _STATX_BYTES = struct.Struct("=I76xqI"), 256
+_AT_EMPTY_PATH, _STATX_BTIME = 0x1000, 0x800
 
 Entry = tuple[str, os.stat_result]
 
@@ -61,9 +70,22 @@ class Files:
         except FileNotFoundError:
             return list(_still_there(entries))
 
+    def kind(self, root: Path) -> str:
+        """Return the file system type that the share lies on (proc(5), mountinfo)."""
+        return mount_of(root).kind
+
     def stat(self, fd: int) -> os.stat_result:
         """Return the state of an open file."""
         return os.fstat(fd)
+
+    def born(self, fd: int) -> int | None:
+        """Return when an open file was made, in ns; None where the file system does not say (statx(2))."""
+        filled = ctypes.create_string_buffer(_STATX_BYTES)
+        statx = getattr(_LIBC, "statx", None)
+        if statx is None or statx(fd, b"", _AT_EMPTY_PATH, _STATX_BTIME, filled) != 0:
+            return None
+        mask, seconds, nanoseconds = _STATX.unpack_from(filled)
+        return seconds * 1_000_000_000 + nanoseconds if mask & _STATX_BTIME else None
 
     def look(self, parent: int, name: bytes) -> os.stat_result:
         """Return the state of an entry without opening or following it."""

@@ -30,6 +30,16 @@ def size_of(hint: bytes) -> int:
     return int(FORM.unpack(hint)[1])
 
 
+def mtime_of(hint: bytes) -> int:
+    """Return the modification time inside a hint, in ns."""
+    return int(FORM.unpack(hint)[2])
+
+
+def ctime_of(hint: bytes) -> int:
+    """Return the change time inside a hint, in ns."""
+    return int(FORM.unpack(hint)[3])
+
+
 @dataclass(frozen=True)
 class Clock:
     """By how much a file system's times step (ns), and whether its ctime is this kernel's own."""

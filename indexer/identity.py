@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -11,19 +12,23 @@ from pathlib import Path
 from typing import Any
 
 from db.notes import Known
-from indexer.files import Files, opened_folder
-from indexer.hint import inode_of
+from indexer.files import Files, opened_folder, opened_note
+from indexer.hint import inode_of, mtime_of, size_of
+from indexer.patience import Patience
 from notewarden.errors import ShareUnavailable
+from notewarden.settings_sections import ShareSettings
 
+MARKER = b".notewarden-share"
+_MARKER_BYTES = 1_000
 _SAMPLE = 50
 _AGREEING = 0.8
 
 
 @contextmanager
-def opened_share(files: Files, root: Path) -> Iterator[int]:
+def opened_share(files: Files, root: Path, patience: Patience | None = None) -> Iterator[int]:
     """Open the share's root. Raises ShareUnavailable."""
     try:
-        fd = files.open_root(root)
+        fd = (patience or Patience("")).call(lambda: files.open_root(root), discard=os.close)
     except OSError as error:
         raise ShareUnavailable(
             f"The share's folder {root} cannot be opened ({error.strerror}); check that it is mounted. "
@@ -36,33 +41,69 @@ def opened_share(files: Files, root: Path) -> Iterator[int]:
 
 
 def identity_of(files: Files, root: int) -> dict[str, Any]:
-    """Return what the open root shows of itself: device and file id."""
+    """Return what the open root shows of itself: device, file id, and what its marker says (None: no marker).
+
+    A marker is a small file `.notewarden-share` in the root; it is optional, and only an admin writes it.
+    """
     info = files.stat(root)
-    return {"device": info.st_dev, "inode": info.st_ino}
+    return {"device": info.st_dev, "inode": info.st_ino, "marker": _marker(files, root)}
+
+
+def _marker(files: Files, root: int) -> str | None:
+    try:
+        files.look(root, MARKER)
+        fd = files.open_note(root, MARKER)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP, errno.EINVAL):
+            return None
+        raise
+    try:
+        return files.read(fd, _MARKER_BYTES).decode("utf-8", "replace").strip()
+    finally:
+        os.close(fd)
 
 
 class Identity:
     """The identity that a share showed when it was last good."""
 
-    def __init__(self, files: Files, path: Path, recorded: dict[str, Any] | None) -> None:
+    def __init__(self, files: Files, share: ShareSettings, recorded: dict[str, Any] | None) -> None:
         self._files = files
-        self._path = path
+        self._share = share
+        self._path = share.path
         self.recorded = recorded
 
     def check(self, root: int, known: Iterable[Known]) -> dict[str, Any]:
         """Return the open root's identity if it is the share it was. Raises ShareUnavailable otherwise.
 
-        A remount can change the device number, so another one is accepted where the indexed notes stand as
-        the same files.
+        A marker that was there must be there again. Where the folder is another one, as after a remount or a
+        restore, it is the share all the same if its marker is the same or names the share, or if nearly
+        every indexed note of a sample stands there as the same file or with the same bytes.
         """
-        seen = identity_of(self._files, root)
-        if self.recorded is None or seen == self.recorded or self._same_notes(root, known):
+        try:
+            seen = identity_of(self._files, root)
+        except OSError as error:
+            raise ShareUnavailable(
+                f"The share's folder {self._path} cannot be read ({error.strerror})."
+            ) from error
+        if self.recorded is None or self._agrees(seen, root, known):
             self.recorded = seen
             return seen
         raise ShareUnavailable(
             f"The folder {self._path} is not the share that was indexed (another device or folder is mounted "
-            "there); mount the right one. Nothing was deleted."
+            f"there, or its {os.fsdecode(MARKER)} changed); mount the right one, or, if this is the "
+            f"share, write its name {self._share.name!r} into a file {os.fsdecode(MARKER)} there. "
+            "Nothing was deleted."
         )
+
+    def _agrees(self, seen: dict[str, Any], root: int, known: Iterable[Known]) -> bool:
+        assert self.recorded is not None
+        before, marker = self.recorded.get("marker"), seen["marker"]
+        if marker is not None and marker in (before, self._share.name):
+            return True
+        if before is not None:
+            return False
+        same = all(seen[key] == self.recorded.get(key) for key in ("device", "inode"))
+        return same or self._same_notes(root, known)
 
     def still(self, root: int) -> None:
         """Check again before deleting: the path must still lead to the open root. Raises ShareUnavailable."""
@@ -78,15 +119,22 @@ class Identity:
             raise ShareUnavailable(f"Another folder was mounted at {self._path} during the poll.")
 
     def _same_notes(self, root: int, known: Iterable[Known]) -> bool:
-        sample = [note for note, _ in zip(known, range(_SAMPLE), strict=False)]
-        same = sum(self._same_file(root, note) for note in sample)
+        notes = list(known)
+        step = max(1, len(notes) // _SAMPLE)
+        sample = notes[::step][:_SAMPLE]
+        same = sum(self._same_note(root, note) for note in sample)
         return bool(sample) and same >= _AGREEING * len(sample)
 
-    def _same_file(self, root: int, note: Known) -> bool:
-        folder, _, name = note.path.rpartition(b"/")
+    def _same_note(self, root: int, note: Known) -> bool:
+        """Whether it stands there as the same file, or one of the same size that holds the same bytes."""
         try:
-            with opened_folder(self._files, root, folder) as parent:
-                return self._files.look(parent, name).st_ino == inode_of(note.hint)
+            with opened_note(self._files, root, note.path) as fd:
+                info, size = self._files.stat(fd), size_of(note.hint)
+                if info.st_ino == inode_of(note.hint) and info.st_mtime_ns == mtime_of(note.hint):
+                    return True
+                if info.st_size != size:
+                    return False
+                return hashlib.sha256(self._files.read(fd, size + 1)).digest() == note.content_hash
         except OSError:
             return False
 

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
 
 from db import ledger, shares
-from db.errors import DatabaseFault
+from db.errors import DatabaseFault, TryAgain
 from db.notes import About, Guard, NewChunk, NewNote, Vector
 from indexer.chunking import Chunk, ChunkedNote, chunk
 from indexer.context import Progress, Run
 from indexer.reading import NoteGone, ReadNote
 from indexer.report import ShareReport
 from indexer.sweep import Job, OpenShare, Stores
-from notewarden.errors import EmbeddingFailed, NoteError, NoteSkipped, NoteUnreadable
+from notewarden.errors import EmbeddingFailed, NoteError, NoteSkipped, NoteUnreadable, ShareUnavailable
 from notewarden.log import get_logger
 from notewarden.settings_sections import ShareSettings
 from notewarden.terms import count_terms, detect_language
@@ -31,6 +31,23 @@ _log = get_logger(__name__)
 BATCH_TEXTS = 64
 BATCH_NOTES = 32
 PARK_AFTER = 3
+FRUITLESS_RUNS = 3
+
+# Cutting takes time in step with the text; beyond this it does not end.
+_CUT_S, _CUT_BYTES_PER_S = 60.0, 20_000
+
+# Changed notes that are kept in memory until a new generation takes over.
+_HELD_BYTES = 32_000_000
+
+_STOPPED = (
+    f"in {FRUITLESS_RUNS} runs in a row the embedding model did nothing; until one text gets through, "
+    "no others are tried"
+)
+_TAKING_OVER = "it changed while the notes are indexed in a new way, and follows when that takes over"
+
+
+class _NotAsked(EmbeddingFailed):
+    """The model failed before in this run, so it was not asked."""
 
 
 @dataclass(frozen=True)
@@ -54,27 +71,50 @@ class Indexing:
         self._opened = opened
         self._stores = stores
         self._report = report
-        self._guards: dict[bytes, tuple[int, ...]] = {}
+        self._guards: Mapping[bytes, tuple[int, ...]] = {}
         self._refused: str | None = None
+        self._waiting: list[bytes] = []
+        self._held_bytes = 0
+        self._saved = 0
         self._done = 0
         self.hashed: set[bytes] = set()
 
-    def work(self, jobs: Sequence[Job], guards: dict[bytes, tuple[int, ...]]) -> None:
-        """Make the rows of each job's note. `guards` are the parents' list ids by folder."""
+    def work(self, jobs: Sequence[Job], guards: Mapping[bytes, tuple[int, ...]]) -> None:
+        """Make the rows of each job's note, in this order. `guards` are the parents' list ids by folder.
+
+        After runs that got nothing from the model one text is tried first, and the rest only if it gets
+        through.
+        """
         self._guards = guards
         batch: list[Prepared] = []
-        for job in jobs:
+        for number, job in enumerate(jobs):
             if self._run.stopped():
+                break
+            if self._is_hopeless():
+                self._waiting += [one.path for one in jobs[number:]]
+                self._refused = _STOPPED
                 break
             prepared = self._prepare(job)
             if prepared is not None:
                 batch.append(prepared)
-            if len(batch) >= BATCH_NOTES or sum(len(one.keys) for one in batch) >= BATCH_TEXTS:
+            if self._is_full(batch):
                 self._finish(batch, len(jobs))
                 batch = []
         self._finish(batch, len(jobs))
-        if jobs:
+        ledger.wait(self._run.conn, self._stores.share_id, self._waiting, self._refused or "")
+        if self._saved:
             shares.embedded(self._run.conn, self._stores.share_id)
+
+    def _is_probing(self) -> bool:
+        return self._run.tries.fruitless >= FRUITLESS_RUNS and not self._run.report.chunks_embedded
+
+    def _is_hopeless(self) -> bool:
+        return self._is_probing() and self._run.tries.asked > 0
+
+    def _is_full(self, batch: Sequence[Prepared]) -> bool:
+        if batch and self._is_probing():
+            return True
+        return len(batch) >= BATCH_NOTES or sum(len(one.keys) for one in batch) >= BATCH_TEXTS
 
     def _prepare(self, job: Job) -> Prepared | None:
         try:
@@ -94,11 +134,15 @@ class Indexing:
         self.hashed.add(job.path)
         settings, budget = self._settings, self._run.max_tokens
         try:
-            cut = chunk(read.raw, job.path, max_tokens=budget, max_chunks=settings.max_chunks)
+            cut = self._opened.patience.call(
+                lambda: chunk(read.raw, job.path, max_tokens=budget, max_chunks=settings.max_chunks),
+                limit_s=_CUT_S + len(read.raw) / _CUT_BYTES_PER_S,
+                breakable=True,
+            )
         except NoteSkipped as error:
             error.hint = read.state.hint if read.state.hint_trusted else None  # type: ignore[attr-defined]
             raise
-        except NoteError:
+        except (NoteError, ShareUnavailable):
             raise
         except Exception as error:  # one poison note never costs another
             _log.warning(
@@ -107,37 +151,67 @@ class Indexing:
             self._trouble(
                 job,
                 "pending",
-                f"cutting it into chunks failed ({type(error).__name__})",
+                "cutting it into chunks did not end"
+                if isinstance(error, TimeoutError)
+                else f"cutting it into chunks failed ({type(error).__name__})",
                 read=read,
                 permanent=True,
             )
             return None
         return Prepared(job, read, cut, tuple(_key(one) for one in cut.chunks))
 
-    def _finish(self, batch: list[Prepared], total: int) -> None:
+    def _finish(self, batch: list[Prepared], total: int, *, sent: bool = False) -> None:
+        """Embed and store; `sent`: these texts were sent to the model before, among others."""
         if not batch:
             return
         try:
-            vectors = self._vectors(batch)
+            vectors = self.vectors(batch)
         except EmbeddingFailed as error:
-            self._after_failure(batch, total, error)
+            self._after_failure(batch, total, error, sent=sent)
             return
         for one in batch:
-            self._save(one, vectors)
+            if not self._holds(one):
+                self._save(one, vectors)
         self._tell(len(batch), total)
 
-    def _after_failure(self, batch: list[Prepared], total: int, error: EmbeddingFailed) -> None:
+    def _holds(self, one: Prepared) -> bool:
+        """Keep a changed note for the moment when the generation that is built takes over.
+
+        Its old rows serve on until then, to those who pass the old policy and the live one: stored now, its
+        new text would be nowhere, since the model that serves cannot be asked any more.
+        """
+        note = one.job.note
+        if self._run.serving or note is None or note.content_hash == one.read.state.content_hash:
+            return False
+        self._held_bytes += len(one.read.raw)
+        if self._held_bytes > _HELD_BYTES:
+            return False
+        self._run.waiting.append(Held(self, one))
+        return True
+
+    def _after_failure(
+        self, batch: list[Prepared], total: int, error: EmbeddingFailed, *, sent: bool
+    ) -> None:
         """Try a failed batch note by note: one poison note costs no other. A refusal ends the run's tries."""
+        asked = not isinstance(error, _NotAsked)
         if len(batch) > 1:
             for one in batch:
-                self._finish([one], total)
+                self._finish([one], total, sent=sent or asked)
             return
-        if not error.permanent:
-            self._refused = str(error)
-        self._trouble(batch[0].job, "pending", str(error), read=batch[0].read, permanent=error.permanent)
+        if asked or sent:
+            self.failed(batch[0], error)
+        else:
+            self._waiting.append(batch[0].job.path)
         self._tell(1, total)
 
-    def _vectors(self, batch: Iterable[Prepared]) -> dict[bytes, Vector]:
+    def failed(self, one: Prepared, error: EmbeddingFailed) -> None:
+        """Record that the model refused a note, or failed."""
+        if not error.permanent:
+            self._refused = str(error)
+        self._trouble(one.job, "pending", str(error), read=one.read, permanent=error.permanent)
+
+    def vectors(self, batch: Iterable[Prepared]) -> dict[bytes, Vector]:
+        """Return the vectors of all chunks of these notes by key. Raises EmbeddingFailed."""
         texts = {
             key: one.embedded for note in batch for key, one in zip(note.keys, note.cut.chunks, strict=True)
         }
@@ -145,7 +219,8 @@ class Indexing:
         missing = [key for key in texts if key not in known]
         if missing:
             if self._refused is not None:
-                raise EmbeddingFailed(self._refused)
+                raise _NotAsked(self._refused)
+            self._run.tries.asked += 1
             made = self._run.embedder.embed_documents([texts[key] for key in missing])
             known.update(zip(missing, np.asarray(made, dtype=np.float32), strict=True))
             self._run.report.chunks_embedded += len(missing)
@@ -153,12 +228,21 @@ class Indexing:
         return known
 
     def _save(self, one: Prepared, vectors: dict[bytes, Vector]) -> None:
+        try:
+            self.store(self.row(one, vectors))
+        except DatabaseFault as error:
+            self.refused(one, error)
+        else:
+            self.count(one)
+
+    def row(self, one: Prepared, vectors: dict[bytes, Vector]) -> NewNote:
+        """Return the note as it is to be stored; the ids of its lists are known from here on."""
         job, folder = one.job, one.job.path.rpartition(b"/")[0]
         own = set(self._stores.lists.ids(one.read.lists))
         if job.note is not None:
             own |= set(self._stores.kept_narrow(job.note.note_id))
         about = _about(one.cut)
-        note = NewNote(
+        return NewNote(
             path=job.path,
             guard=Guard(self._guards[folder], tuple(sorted(own))),
             state=one.read.state,
@@ -166,19 +250,42 @@ class Indexing:
             chunks=_new_chunks(one, vectors, about.language),
             note_id=None if job.note is None else job.note.note_id,
         )
+
+    def store(self, note: NewNote) -> None:
+        """Store a note. Raises DatabaseFault; then what was learnt of ids is forgotten."""
         try:
             self._stores.notes.save(self._run.generation_id, note)
-        except DatabaseFault as error:
+        except DatabaseFault:
             self._stores.notes.forget()
-            self._trouble(job, "pending", str(error), read=one.read, permanent=True)
-        else:
-            self._count(job, one.read)
+            raise
 
-    def _count(self, job: Job, read: ReadNote) -> None:
+    def refused(self, one: Prepared, error: DatabaseFault) -> None:
+        """Record that the database refused a note."""
+        for_good = not isinstance(error, TryAgain)
+        self._trouble(one.job, "pending", str(error), read=one.read, permanent=for_good)
+
+    def count(self, one: Prepared) -> None:
+        """Count a stored note in the report."""
+        self._saved += 1
+        job, read = one.job, one.read
         if job.note is None:
             self._report.added += 1
         elif not job.as_move and read.state.content_hash != job.note.content_hash:
             self._report.changed += 1
+
+    @property
+    def share(self) -> ShareReport:
+        """The report of the share it works on."""
+        return self._report
+
+    def wait(self, paths: Sequence[bytes], reason: str) -> None:
+        """Record notes that wait although nothing is wrong with them."""
+        ledger.wait(self._run.conn, self._stores.share_id, paths, reason)
+
+    def tidy(self) -> None:
+        """Forget audiences that the last notes left."""
+        self._stores.notes.forget()
+        self._stores.audiences.drop_empty()
 
     def _skip(self, job: Job, error: NoteSkipped) -> None:
         hint = getattr(error, "hint", None)
@@ -197,14 +304,58 @@ class Indexing:
     ) -> None:
         hint = read.state.hint if read is not None and read.state.hint_trusted else None
         share_id = self._stores.share_id
-        attempts = ledger.record(self._run.conn, share_id, job.path, (state, reason), hint)
-        if permanent and attempts >= PARK_AFTER:
+        times = ledger.record(self._run.conn, share_id, job.path, (state, reason), hint, permanent=permanent)
+        if permanent and times >= PARK_AFTER:
             ledger.park(self._run.conn, share_id, job.path)
 
     def _tell(self, notes: int, total: int) -> None:
         self._done += notes
         embedded = self._run.report.chunks_embedded
         self._run.progress(Progress(self._settings.name, self._done, total, embedded))
+
+
+class Held:
+    """A changed note that waits for the generation that is built to take over (context.Waiting)."""
+
+    def __init__(self, work: Indexing, one: Prepared) -> None:
+        self._work = work
+        self._one = one
+        self._row: NewNote | None = None
+
+    @property
+    def share(self) -> str:
+        """Its share."""
+        return self._work.share.share
+
+    @property
+    def path(self) -> bytes:
+        """Its path."""
+        return self._one.job.path
+
+    def embed(self) -> None:
+        """Have its vectors made. Raises EmbeddingFailed, which is recorded."""
+        try:
+            self._row = self._work.row(self._one, self._work.vectors([self._one]))
+        except EmbeddingFailed as error:
+            self._work.failed(self._one, error)
+            raise
+
+    def save(self) -> None:
+        """Store it. Must run inside a transaction. Raises DatabaseFault."""
+        assert self._row is not None
+        self._work.store(self._row)
+
+    def saved(self) -> None:
+        """Count it, once the transaction is through."""
+        self._work.count(self._one)
+        self._work.tidy()
+
+    def wait(self, error: DatabaseFault | None = None) -> None:
+        """Record that it waits on; `error`: what the database had against it."""
+        if error is not None:
+            self._work.refused(self._one, error)
+        else:
+            self._work.wait([self.path], _TAKING_OVER)
 
 
 def _key(one: Chunk) -> bytes:

@@ -199,10 +199,10 @@ class _ShareCheck:
         if recorded and (recorded.get("device"), recorded.get("inode")) == (info.st_dev, info.st_ino):
             return
         known = [Known(note.path, note.note_id, 0, note.hint, note.content_hash, 0) for note in notes]
-        Identity(self._files, self._share.path, notes[0].root).check(root, known)
+        Identity(self._files, self._share, notes[0].root).check(root, known)
 
     def _require_filled(self, root: int) -> None:
-        if not self._files.scan(root):
+        if all(self._patterns.is_junk(name) for name, _ in self._files.scan(root)):
             raise _missing(self._share.path)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from db.notes import Known
 from indexer.hint import inode_of, size_of
@@ -28,14 +28,22 @@ class MoveFinder:
         """Tell cheaply whether a new file is worth reading."""
         return inode in self._by_inode or size in self._sizes or inode in self._replaced_inodes
 
-    def take(self, inode: int, path: bytes, read: ReadNote) -> Known | None:
-        """Return the note that the new file is, each one once."""
+    def take(
+        self, inode: int, path: bytes, read: ReadNote, *, follow: Callable[[Known], bool]
+    ) -> Known | None:
+        """Return the note that the new file is, each one once.
+
+        File systems give the id of a deleted file to the next new one. So where neither the text nor the name
+        agrees, `follow` is asked whether that note must be followed all the same.
+        """
         name = path.rpartition(b"/")[2]
         same = [
             one for one in self._by_hash.get(read.state.content_hash, []) if one.note_id not in self.taken
         ]
         same.sort(key=lambda one: (inode_of(one.hint) != inode, one.path.rpartition(b"/")[2] != name))
         found = same[0] if same else self._by_inode.get(inode)
+        if found and not same and found.path.rpartition(b"/")[2] != name and not follow(found):
+            found = None
         found = found or self._replaced.get((inode, read.state.content_hash))
         if found is None or found.note_id in self.taken:
             return None

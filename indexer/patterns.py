@@ -54,6 +54,10 @@ class Patterns:
             return False
         return self._exclude is None or not self._exclude.fullmatch(path)
 
+    def is_junk(self, name: str) -> bool:
+        """Tell whether NAS systems and editors leave an entry of this name in emptied folders too."""
+        return bool(self._junk_folder.fullmatch(name) or self._junk_note.fullmatch(name))
+
     def takes_note(self, prefix: str, name: str) -> bool:
         """Tell whether a file is a note; `prefix` is its folder with a trailing slash, or ""."""
         if self._suffix is not None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from acl.model import AccessList
 from db.audiences import Audience, AudienceStore
 from db.lists import ListStore
 from db.notes import Known
@@ -20,6 +21,19 @@ class Wanted:
     note: Known
     folder: bytes
     acl_ids: tuple[int, ...]
+
+
+class Guards(dict[bytes, tuple[int, ...]]):
+    """The ids of each folder's lists, stored when the first note needs them: most folders may hold none."""
+
+    def __init__(self, lists: ListStore, found: Mapping[bytes, tuple[AccessList, ...]]) -> None:
+        super().__init__()
+        self._lists = lists
+        self._found = found
+
+    def __missing__(self, folder: bytes) -> tuple[int, ...]:
+        ids = self[folder] = self._lists.ids(self._found[folder])
+        return ids
 
 
 class Standing:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
 from acl.compile import COMPILER
-from acl.mounts import mount_of
 from acl.source import Source
 from db import ledger, shares, status
 from db.audiences import AudienceStore
@@ -25,7 +26,9 @@ from indexer.context import Run
 from indexer.hint import Clock
 from indexer.identity import Identity, opened_share
 from indexer.indexing import Indexing
+from indexer.patience import Patience
 from indexer.patterns import Patterns
+from indexer.policies import Guards
 from indexer.reading import NoteReader
 from indexer.report import ShareReport
 from indexer.survey import Survey, Surveyor
@@ -37,6 +40,8 @@ from notewarden.settings_sections import ShareAclSettings, ShareSettings
 
 _log = get_logger(__name__)
 _T = TypeVar("_T")
+
+_AGEING = 0.75  # of max_age
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,13 @@ class SharePoll:
     """Polls one share within a run."""
 
     def __init__(
-        self, run: Run, share: ShareSettings, source: Source | None, *, accept_emptied: bool = False
+        self,
+        run: Run,
+        share: ShareSettings,
+        source: Source | None,
+        *,
+        patience: Patience | None = None,
+        accept_emptied: bool = False,
     ) -> None:
         """`source` was checked, or is None where the share's folder was missing then.
 
@@ -65,6 +76,7 @@ class SharePoll:
         self._run = run
         self._settings = share
         self._source = source
+        self._patience = patience or Patience(share.name)
         self._accept_emptied = accept_emptied
         self.report = ShareReport(share.name)
 
@@ -79,21 +91,24 @@ class SharePoll:
             _log.warning("share unavailable", share=settings.name, reason=str(error))
             shares.unavailable(conn, row.share_id, str(error))
             self.report.status, self.report.reason = "unavailable", str(error)
+        finally:
+            self._patience.close()
         self._count_standing(row.share_id)
         return self.report
 
     def _poll(self, poll: _Poll) -> None:
         conn, share_id = self._run.conn, poll.row.share_id
         policy, recorded = _fingerprint(self._settings.acl), poll.row.identity or {}
-        identity = Identity(poll.opened.files, self._settings.path, recorded.get("root"))
-        seen = identity.check(poll.opened.root, poll.known.values())
+        identity, root = Identity(poll.opened.files, self._settings, recorded.get("root")), poll.opened.root
+        seen = self._answered(lambda: identity.check(root, poll.known.values()))
         # Without a sweep that counts, as after a clock was set back, times say nothing.
         trust_hints = recorded.get("policy") == policy and poll.row.swept_at is not None
         survey = self._survey(poll, trust_hints=trust_hints)
         asked = {"full": self._run.full, "permissions": self._run.permissions}
+        asked["close_unseen"] = self._is_ageing(poll)
         found = Sweep(poll.stores, poll.opened, self._run.directory, **asked).run(survey)
         found.jobs += self._for_new_generation(poll, survey, found)
-        identity.still(poll.opened.root)
+        self._answered(lambda: identity.still(root))
         self._apply(poll, survey, found)
         self.report.unread = found.unread
         if not found.unread and (self._run.permissions or not asks_each(poll.opened.source)):
@@ -101,28 +116,44 @@ class SharePoll:
         self._index(poll, survey, found)
         shares.polled(conn, share_id, poll.started, {"root": seen, "policy": policy})
 
+    def _answered(self, look: Callable[[], _T]) -> _T:
+        try:
+            return self._patience.call(look)
+        except TimeoutError as error:
+            raise ShareUnavailable(
+                f"The file system of share {self._settings.name!r} does not answer; check the mount and its "
+                "server. Nothing was deleted."
+            ) from error
+
+    def _is_ageing(self, poll: _Poll) -> bool:
+        """Whether what cannot be read now must be hidden, lest the whole share closes by its age."""
+        swept = poll.row.swept_at
+        return swept is not None and poll.started - swept > _AGEING * self._settings.acl.max_age
+
     @contextmanager
     def _opened(self, row: Share) -> Iterator[_Poll]:
         settings, files, conn = self._settings, self._run.files, self._run.conn
         started = shares.clock(conn)
-        with opened_share(files, settings.path) as root:
+        with opened_share(files, settings.path, self._patience) as root:
             source = self._source or self._run.make_source(settings, self._run.directory)
-            clock = Clock.of(mount_of(settings.path).kind)
-            reader = NoteReader(files, source, clock, settings.max_bytes)
+            clock = Clock.of(files.kind(settings.path))
+            reader = NoteReader(files, source, clock, settings.max_bytes, self._patience)
             patterns = Patterns(settings.include, settings.exclude)
-            opened = OpenShare(source, reader, files, patterns, root)
+            opened = OpenShare(source, reader, files, patterns, root, self._patience)
             audiences = AudienceStore(conn, row.share_id)
             notes = NoteStore(conn, row.share_id, audiences)
             stores = Stores(
                 conn, row.share_id, ListStore(conn, self._run.directory), audiences, notes, notes.narrowed()
             )
             troubles = ledger.of_share(conn, row.share_id)
-            with closing(Walk(files, source, patterns).run(root)) as walk:
-                ahead, known = _walk_while(walk, notes.known)
+            with closing(Walk(files, source, patterns, self._patience).run(root)) as walk:
+                with collector_paused():
+                    ahead, known = _walk_while(walk, notes.known)
                 yield _Poll(row, started, stores, opened, known, troubles, chain(ahead, walk))
 
     def _survey(self, poll: _Poll, *, trust_hints: bool) -> Survey:
-        survey = Surveyor(poll.known, poll.troubles, trust_hints=trust_hints).run(poll.walk)
+        with collector_paused():
+            survey = Surveyor(poll.known, poll.troubles, trust_hints=trust_hints).run(poll.walk)
         self.report.seen = survey.seen
         for failure in survey.failures:
             if not failure.folder:
@@ -161,8 +192,8 @@ class SharePoll:
         ledger.clear(poll.stores.conn, poll.stores.share_id, ended)
 
     def _index(self, poll: _Poll, survey: Survey, found: Verdicts) -> None:
-        guards = {folder: poll.stores.lists.ids(lists) for folder, lists in survey.guards.items()}
-        jobs = sorted(found.jobs, key=lambda job: job.path)
+        guards = Guards(poll.stores.lists, survey.guards)
+        jobs = sorted(found.jobs, key=partial(_turn, poll.troubles, self._run.report.run))
         work = Indexing(self._run, self._settings, poll.opened, poll.stores, self.report)
         work.work(jobs, guards)
         poll.stores.audiences.drop_empty()
@@ -185,13 +216,26 @@ class SharePoll:
 
     def _count_standing(self, share_id: int) -> None:
         troubles = ledger.of_share(self._run.conn, share_id)
-        states = [trouble.state for trouble in troubles.values()]
+        held = {one.path for one in self._run.waiting if one.share == self._settings.name}
+        states = [trouble.state for trouble in troubles.values() if trouble.path not in held]
         closed = {one.path for one in status.quarantined(self._run.conn, [self._settings.name])}
         self.report.pending = states.count("pending")
         self.report.parked = states.count("parked")
         self.report.unreadable = states.count("unreadable") + len(closed - troubles.keys())
         self.report.skipped = states.count("skipped")
         self.report.held = shares.held(self._run.conn, share_id)
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Make many small objects that hold no cycles without the collector searching them again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _walk_while(walk: Iterator[Outcome], work: Callable[[], _T]) -> tuple[list[Outcome], _T]:
@@ -202,6 +246,14 @@ def _walk_while(walk: Iterator[Outcome], work: Callable[[], _T]) -> tuple[list[O
         while not waiting.done() and (outcome := next(walk, None)) is not None:
             ahead.append(outcome)
         return ahead, waiting.result()
+
+
+def _turn(troubles: Mapping[bytes, Trouble], run: int, job: Job) -> tuple[int, bytes, bytes]:
+    """Those tried least come first, those tried as often in another order each run: a note on which the model
+    breaks down keeps no other back for long.
+    """
+    tried = troubles[job.path].attempts if job.path in troubles else 0
+    return tried, hashlib.sha256(b"%d" % run + job.path).digest() if tried else b"", job.path
 
 
 def _fingerprint(acl: ShareAclSettings) -> str:

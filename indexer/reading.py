@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from acl.model import AccessList
-from acl.source import Source
+from acl.source import Source, TextGiving
 from db.notes import FileState, Known
 from indexer.files import Files, opened_folder, opened_note
-from indexer.hint import Clock, hint_of, size_of
+from indexer.hint import Clock, ctime_of, hint_of, inode_of, size_of
+from indexer.patience import Patience
 from notewarden.errors import NoteChanged, NoteSkipped, NoteUnreadable
 
 _TRIES = 3
@@ -56,11 +57,14 @@ class NoteGone(NoteUnreadable):
 class NoteReader:
     """Reads the notes of one share."""
 
-    def __init__(self, files: Files, source: Source, clock: Clock, max_bytes: int) -> None:
+    def __init__(
+        self, files: Files, source: Source, clock: Clock, max_bytes: int, patience: Patience | None = None
+    ) -> None:
         self._files = files
         self._source = source
         self._clock = clock
         self._max_bytes = max_bytes
+        self._patience = patience or Patience("")
 
     def read(self, root: int, path: bytes) -> ReadNote:
         """Read the note at `path` below the open `root`.
@@ -68,10 +72,29 @@ class NoteReader:
         Raises NoteGone, NoteUnreadable (refused or failing), NoteTooLarge, NoteMoving (never the same twice).
         """
         try:
-            with opened_note(self._files, root, path) as fd:
-                return self._settled(fd, path)
+            return self._patience.call(lambda: self._read(root, path))
         except OSError as error:
             raise _trouble(error) from error
+
+    def _read(self, root: int, path: bytes) -> ReadNote:
+        with opened_note(self._files, root, path) as fd:
+            return self._settled(fd, path)
+
+    def is_old_file_of(self, root: int, path: bytes, note: Known) -> bool:
+        """Tell whether the file at `path` was there already when `note` was last read, as its file.
+
+        A file that was given the id of a deleted one is younger than that.
+        """
+        try:
+            return self._patience.call(lambda: self._existed(root, path, note))
+        except OSError:
+            return False
+
+    def _existed(self, root: int, path: bytes, note: Known) -> bool:
+        with opened_note(self._files, root, path) as fd:
+            born = self._files.born(fd)
+            same = self._files.stat(fd).st_ino == inode_of(note.hint)
+            return same and born is not None and born <= ctime_of(note.hint)
 
     def unchanged(self, root: int, folder: bytes, notes: Sequence[Known]) -> set[int]:
         """Hash the notes of one folder; return the ids of those that still hold the indexed text.
@@ -79,13 +102,17 @@ class NoteReader:
         Their hint is compared on the open file, so what it says of the lists holds for this very file.
         """
         try:
-            with opened_folder(self._files, root, folder) as parent:
-                return {note.note_id for note in notes if self._is_same(parent, note)}
+            return self._patience.call(lambda: self._same_in(root, folder, notes))
         except OSError:
             return set()
 
+    def _same_in(self, root: int, folder: bytes, notes: Sequence[Known]) -> set[int]:
+        with opened_folder(self._files, root, folder) as parent:
+            return {note.note_id for note in notes if self._is_same(parent, note)}
+
     def _is_same(self, parent: int, note: Known) -> bool:
         files = self._files
+        self._patience.tick()
         try:
             fd = files.open_known(parent, note.path.rpartition(b"/")[2])
         except OSError:
@@ -101,10 +128,13 @@ class NoteReader:
     def lists(self, root: int, path: bytes) -> tuple[AccessList, ...]:
         """Read only the note's own lists. Raises NoteGone, NoteUnreadable."""
         try:
-            with opened_note(self._files, root, path) as fd:
-                return self._source.note_lists(fd, path)
+            return self._patience.call(lambda: self._lists(root, path))
         except OSError as error:
             raise _trouble(error) from error
+
+    def _lists(self, root: int, path: bytes) -> tuple[AccessList, ...]:
+        with opened_note(self._files, root, path) as fd:
+            return self._source.note_lists(fd, path)
 
     def _settled(self, fd: int, path: bytes) -> ReadNote:
         lists: tuple[AccessList, ...] | None = None
@@ -133,7 +163,7 @@ class NoteReader:
         if before.st_size > self._max_bytes:
             hint = hint_of(before) if self._clock.trusts(before, now_ns) else None
             raise NoteTooLarge(f"larger than max_bytes ({before.st_size} > {self._max_bytes} bytes)", hint)
-        raw = self._files.read(fd, self._max_bytes + 1)
+        raw = self._text(fd, path)
         agree = _keys(self._source.note_lists(fd, path)) == _keys(lists)
         same = hint_of(self._files.stat(fd)) == hint_of(before) and len(raw) == before.st_size
         if not (agree and same):
@@ -146,6 +176,12 @@ class NoteReader:
             hint_trusted=self._clock.trusts(before, now_ns),
         )
         return lists, ReadNote(path, raw, lists, state)
+
+    def _text(self, fd: int, path: bytes) -> bytes:
+        source, most = self._source, self._max_bytes + 1
+        if isinstance(source, TextGiving) and source.gives_text:
+            return source.text(path, most)
+        return self._files.read(fd, most)
 
 
 def modified_at(mtime_ns: int) -> datetime:

@@ -7,7 +7,7 @@ one at once; what cannot be read is closed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from acl.directory import Directory
@@ -23,8 +23,9 @@ from indexer.hint import inode_of
 from indexer.identity import is_gone
 from indexer.moves import MoveFinder
 from indexer.narrowing import opens
+from indexer.patience import Patience
 from indexer.patterns import Patterns
-from indexer.policies import Standing, Wanted
+from indexer.policies import Guards, Standing, Wanted
 from indexer.reading import NoteGone, NoteMoving, NoteReader, NoteTooLarge, ReadNote
 from indexer.survey import Survey
 from notewarden.errors import NoteError
@@ -68,6 +69,7 @@ class OpenShare:
     files: Files
     patterns: Patterns
     root: int
+    patience: Patience = field(default_factory=lambda: Patience(""))
 
 
 @dataclass
@@ -103,14 +105,17 @@ class Sweep:
         *,
         full: bool = False,
         permissions: bool = True,
+        close_unseen: bool = False,
     ) -> None:
         """`full`: hash the notes too whose size and times say that nothing changed.
 
         `permissions` False leaves out the lists that would have to be asked for note by note: those of notes
         whose times cannot tell that a list changed. It is no complete sweep then (`asks_each`).
+        `close_unseen`: hide the notes that cannot be looked at, so that the sweep is complete without them.
         """
         self._full = full
         self._permissions = permissions
+        self._close_unseen = close_unseen
         self._stores = stores
         self._share = share
         self._source = share.source
@@ -125,17 +130,26 @@ class Sweep:
 
     def run(self, survey: Survey) -> Verdicts:
         """Decide for every indexed note of the survey; unseen ones are left as they are."""
-        self.found.unread = len(survey.unseen)
+        self._not_seen(survey.unseen)
         self.found.settled = survey.settled
-        guards = {folder: self._stores.lists.ids(lists) for folder, lists in survey.guards.items()}
+        guards = Guards(self._stores.lists, survey.guards)
         for folder, notes in survey.unchanged.items():
-            self._unchanged(folder, guards[folder], notes)
+            if notes:
+                self._unchanged(folder, guards[folder], notes)
         for note in survey.suspects:
             self._suspect(note, guards[note.path.rpartition(b"/")[0]])
         for note in survey.shut:
             self._want(note, note.path.rpartition(b"/")[0], self._closed)
         self._absent(survey, guards)
         return self.found
+
+    def _not_seen(self, notes: Sequence[Known]) -> None:
+        """Leave notes as they are of which nothing could be learnt; for a while only."""
+        if not self._close_unseen:
+            self.found.unread += len(notes)
+            return
+        for note in notes:
+            self._want(note, note.path.rpartition(b"/")[0], self._closed)
 
     def _unchanged(self, folder: bytes, parents: tuple[int, ...], notes: list[Known]) -> None:
         if self._full and notes:
@@ -262,9 +276,10 @@ class Sweep:
     def _want(self, note: Known, folder: bytes, acl_ids: Iterable[int]) -> None:
         self.found.wanted.append(Wanted(note, folder, tuple(sorted(set(acl_ids)))))
 
-    def _absent(self, survey: Survey, guards: dict[bytes, tuple[int, ...]]) -> None:
+    def _absent(self, survey: Survey, guards: Mapping[bytes, tuple[int, ...]]) -> None:
         gone = [note for note in survey.absent if self._is_gone(note)]
-        self.found.unread += len(survey.absent) - len(gone)  # there after all: the next poll lists it
+        proved = {note.note_id for note in gone}
+        self._not_seen([note for note in survey.absent if note.note_id not in proved])  # there after all
         finder = self._moves(survey, gone, guards)
         left = list(self._replaced)
         while freed := next((one for one in left if one[0].note_id in finder.taken), None):
@@ -302,20 +317,34 @@ class Sweep:
 
     def _is_gone(self, note: Known) -> bool:
         """Look a second time; a name that is no longer a note of this share counts as gone too."""
-        return not self._share.patterns.takes_path(os.fsdecode(note.path)) or is_gone(
-            self._share.files, self._root, note.path
-        )
+        if not self._share.patterns.takes_path(os.fsdecode(note.path)):
+            return True
+        try:
+            return self._share.patience.call(lambda: is_gone(self._share.files, self._root, note.path))
+        except TimeoutError:
+            return False
 
-    def _moves(self, survey: Survey, gone: list[Known], guards: dict[bytes, tuple[int, ...]]) -> MoveFinder:
+    def _moves(
+        self, survey: Survey, gone: list[Known], guards: Mapping[bytes, tuple[int, ...]]
+    ) -> MoveFinder:
         finder = MoveFinder(gone, [note for note, _ in self._replaced])
         for path, info in survey.fresh:
             read = self._read_candidate(path) if finder.may_match(info.st_ino, info.st_size) else None
-            note = finder.take(info.st_ino, path, read) if read is not None else None
+            note = self._taken(finder, info.st_ino, read) if read is not None else None
             if note is None or read is None:
                 self.found.jobs.append(Job(path, None))
             else:
                 self._rename(note, read, guards[path.rpartition(b"/")[0]])
         return finder
+
+    def _taken(self, finder: MoveFinder, inode: int, read: ReadNote) -> Known | None:
+        def follow(note: Known) -> bool:
+            if self._reader.is_old_file_of(self._root, read.path, note):
+                return True
+            # Under declared rules a rename with an edit must not open what the old rule kept closed.
+            return self._source.by_folder and self._opens(self._indexed_own(note), read.lists)
+
+        return finder.take(inode, read.path, read, follow=follow)
 
     def _read_candidate(self, path: bytes) -> ReadNote | None:
         try:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from acl.directory import Directory, make_directory
@@ -13,15 +14,18 @@ from acl.source import Source, make_source
 from db import generations, latecheck, runs, shares
 from db.lists import ListStore
 from db.pool import Connection, Database
-from indexer.context import Progress, Run, recipe
+from indexer.context import Progress, Run, Tries, recipe
 from indexer.files import Files
+from indexer.patience import LIMIT_S, Patience
 from indexer.poll import SharePoll
 from indexer.report import SyncReport
+from indexer.takeover import take_over
 from notewarden.embedding.base import Embedder
 from notewarden.embedding.factory import make_embedder
-from notewarden.errors import NotewardenError
+from notewarden.errors import NotewardenError, ShareUnavailable
 from notewarden.log import get_logger, naming
 from notewarden.settings import Settings
+from notewarden.settings_sections import ShareSettings
 
 _log = get_logger(__name__)
 
@@ -35,7 +39,7 @@ class Options:
     """How a run differs from a plain poll. `emptied` names a share whose empty root is meant.
 
     `only`: the shares to poll, None for all; `permissions`: read every access list again, also where that
-    means asking for each note.
+    means asking for each note; `patience_s`: how long a file system may take over one read.
     """
 
     full: bool = False
@@ -46,6 +50,7 @@ class Options:
     progress: Callable[[Progress], None] = lambda progress: None
     stopped: Callable[[], bool] = lambda: False
     files: Files | None = None
+    patience_s: float = LIMIT_S
     daemon: bool = False
 
 
@@ -66,20 +71,30 @@ class Indexer:
         self.directory = directory or make_directory(settings)
         self.embedder = embedder or make_embedder(settings.embedding)
         self._sources: dict[str, Source] = {}
+        self._patience: dict[str, Patience] = {}
 
     def sync(self, options: Options = Options()) -> SyncReport:
         """Poll every share once.
 
         Raises ConfigError before anything is touched, DatabaseUnavailable, IndexerBusy.
         """
+        for share in self.settings.shares:
+            patience = self._patience.setdefault(share.name, Patience(share.name))
+            patience.limit_s, patience.stopped = options.patience_s, options.stopped
         self._check_sources()
         with self.database.owner() as conn, sole_indexer(conn):
             return self._run(conn, options)
 
     def _check_sources(self) -> None:
         for share in self.settings.shares:
-            if not _stands(share.path):
-                continue
+            patience = self._patience.setdefault(share.name, Patience(share.name))
+            try:
+                patience.call(partial(self._check_source, share))
+            except (TimeoutError, ShareUnavailable):
+                continue  # the poll says so of this share alone
+
+    def _check_source(self, share: ShareSettings) -> None:
+        if _stands(share.path):
             if share.name not in self._sources:
                 self._sources[share.name] = make_source(share, self.directory)
             self._sources[share.name].check()
@@ -106,6 +121,8 @@ class Indexer:
         shares.close_after_step(conn)
         shares.close_undeclared(conn, [share.name for share in self.settings.shares])
         generation_id, serving = generations.target(conn, recipe(self.settings, self.embedder))
+        generations.abandon(conn, generation_id)
+        generations.drop_retired(conn)
         return Run(
             settings=self.settings,
             conn=conn,
@@ -119,6 +136,7 @@ class Indexer:
             permissions=options.permissions,
             progress=options.progress,
             stopped=options.stopped,
+            tries=Tries(generations.fruitless(conn, generation_id)),
         )
 
     def _poll_all(self, run: Run, options: Options) -> None:
@@ -126,14 +144,20 @@ class Indexer:
             if options.only is not None and share.name not in options.only:
                 continue
             poll = SharePoll(
-                run, share, self._sources.get(share.name), accept_emptied=options.emptied == share.name
+                run,
+                share,
+                self._sources.get(share.name),
+                patience=self._patience[share.name],
+                accept_emptied=options.emptied == share.name,
             )
             run.report.shares.append(poll.run())
         # A note that could not be seen has no rows in the new generation: it must not lose those it has.
-        waiting = any(one.pending or one.unread or one.status != "ok" for one in run.report.shares)
-        waiting = waiting or options.only is not None
-        if not run.serving and not waiting and not run.stopped():
-            generations.switch(run.conn, run.generation_id)
+        lacking = any(one.pending or one.unread or one.status != "ok" for one in run.report.shares)
+        lacking = lacking or options.only is not None
+        if not run.serving:
+            take_over(run, ready=not lacking and not run.stopped())
+        tried = run.tries.after(run.report.chunks_embedded)
+        generations.set_fruitless(run.conn, run.generation_id, tried)
         ListStore(run.conn, self.directory).drop_unused()
 
 

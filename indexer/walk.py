@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 
 from acl.model import AccessList
 from acl.source import Source
-from indexer.files import Files
+from indexer.files import Entry, Files
+from indexer.patience import Patience
 from indexer.patterns import MAYBE_JUNK, Patterns
 
 _KIND = stat.S_IFMT(0o177777)
@@ -20,7 +21,8 @@ _KIND = stat.S_IFMT(0o177777)
 class Listing:
     """One folder that listed well: its guards from the root down, and its notes as (path, stat).
 
-    `odd` are names that look like notes but are no regular files, with the reason.
+    `odd` are names that look like notes but are no regular files, with the reason. `entries` counts what a
+    root holds that is no junk: one with nothing but `@eaDir` or `#recycle` in it is an emptied one.
     """
 
     folder: bytes
@@ -68,16 +70,19 @@ class _Frame:
 class Walk:
     """Walks a share depth first through directory descriptors; as many are open as the folder is deep."""
 
-    def __init__(self, files: Files, source: Source, patterns: Patterns) -> None:
+    def __init__(
+        self, files: Files, source: Source, patterns: Patterns, patience: Patience | None = None
+    ) -> None:
         self._files = files
         self._source = source
         self._patterns = patterns
+        self._patience = patience or Patience("")
 
     def run(self, root: int) -> Generator[Outcome]:
         """Yield every folder below the open `root`, itself first; `root` stays open."""
         stack: list[_Frame] = []
         try:
-            yield self._enter(os.dup(root), "", (), stack)
+            yield self._enter(lambda: os.dup(root), "", (), stack)
             while stack:
                 frame = stack[-1]
                 if frame.names:
@@ -90,23 +95,32 @@ class Walk:
 
     def _step(self, frame: _Frame, name: str, stack: list[_Frame]) -> Outcome:
         path = f"{frame.folder}/{name}" if frame.folder else name
-        try:
-            fd = self._files.open_folder(frame.fd, os.fsencode(name))
-        except OSError as error:
-            return Failure(os.fsencode(path), error)
-        return self._enter(fd, path, frame.guards, stack)
+        raw_name = os.fsencode(name)
+        return self._enter(lambda: self._files.open_folder(frame.fd, raw_name), path, frame.guards, stack)
 
-    def _enter(self, fd: int, folder: str, guards: tuple[AccessList, ...], stack: list[_Frame]) -> Outcome:
+    def _enter(
+        self, opener: Callable[[], int], folder: str, guards: tuple[AccessList, ...], stack: list[_Frame]
+    ) -> Outcome:
         raw = os.fsencode(folder)
         try:
-            guards = guards + self._source.parent_lists(fd, raw)
-            entries = self._files.scan(fd)
+            fd, own, entries = self._patience.call(
+                lambda: self._look_into(opener, raw), discard=lambda looked: os.close(looked[0])
+            )
         except OSError as error:
-            os.close(fd)
             return Failure(raw, error)
-        listing, names = self._sort(raw, guards, folder, entries)
-        stack.append(_Frame(fd, folder, guards, sorted(names, reverse=True)))
+        listing, names = self._sort(raw, guards + own, folder, entries)
+        stack.append(_Frame(fd, folder, listing.guards, sorted(names, reverse=True)))
         return listing
+
+    def _look_into(
+        self, opener: Callable[[], int], raw: bytes
+    ) -> tuple[int, tuple[AccessList, ...], list[Entry]]:
+        fd = opener()
+        try:
+            return fd, self._source.parent_lists(fd, raw), self._files.scan(fd)
+        except BaseException:
+            os.close(fd)
+            raise
 
     def _sort(
         self,
@@ -116,7 +130,8 @@ class Walk:
         entries: list[tuple[str, os.stat_result]],
     ) -> tuple[Listing, list[str]]:
         prefix, raw_prefix = (folder + "/", raw + b"/") if folder else ("", b"")
-        listing = Listing(raw, guards, [], [], len(entries))
+        standing = len(entries) if raw else sum(not self._patterns.is_junk(name) for name, _ in entries)
+        listing = Listing(raw, guards, [], [], standing)
         folders = []
         takes, add, suffix = self._patterns.takes_note, listing.notes.append, self._patterns.plain_suffix
         for name, info in entries:  # once for every file of the share: no calls that are not needed

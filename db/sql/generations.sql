@@ -13,17 +13,36 @@ select nw.add_generation(%(chunker)s::text, %(template)s::text, %(embedder)s::te
 select generation_id from nw.generation where state <> 'retired' order by generation_id
 
 -- name: retire
-update nw.generation set state = 'retired' where generation_id = %(generation_id)s
+update nw.generation set state = 'retired', retired_at = clock_timestamp() where generation_id = %(generation_id)s
 
 -- name: serve
 update nw.generation set state = 'serving' where generation_id = %(generation_id)s
+
+-- name: building
+select generation_id from nw.generation where state = 'building'
+
+-- name: retired
+-- The second column: whether no reading can still be under way that began while it served.
+select generation_id, coalesce(retired_at, created_at) < clock_timestamp() - %(readings)s::interval
+  from nw.generation where state = 'retired' order by generation_id
+
+-- name: remove
+delete from nw.generation where generation_id = %(generation_id)s
+
+-- name: fruitless
+select fruitless from nw.generation where generation_id = %(generation_id)s
+
+-- name: set_fruitless
+update nw.generation set fruitless = %(runs)s where generation_id = %(generation_id)s and fruitless <> %(runs)s
 
 -- name: outdate_lacking
 update nw.note n set stale = true where n.size > 0 and not n.stale
    and not exists (select from nw.note_chunk c where c.note_id = n.note_id and c.generation_id = %(generation_id)s)
 
 -- name: drop_chunks
-delete from nw.note_chunk where generation_id = %(generation_id)s
+-- Part of them: a transaction that takes all would hold up the vacuum of everything else.
+with part as (select chunk_id from nw.note_chunk where generation_id = %(generation_id)s limit %(most)s)
+delete from nw.note_chunk c using part p where c.chunk_id = p.chunk_id
 
 -- name: drop_vectors
 drop table if exists {vectors}

@@ -245,8 +245,14 @@ def test_a_switch_of_generations_keeps_only_the_new_rows(store: Store) -> None:
     assert store.notes.unindexed(new) == {lacking}
     generations.switch(store.conn, new)
     assert generations.all_ids(store.conn) == [new]
+    generations.drop_retired(store.conn)
     assert store.conn.execute("select distinct generation_id from nw.note_chunk").fetchall() == [(new,)]
-    assert store.one("select count(*) from pg_class where relname = %s", f"vectors_{store.generation}") == 0
+    table = "select count(*) from pg_class where relname = %s", f"vectors_{store.generation}"
+    assert store.one(*table) == 1  # for readings that began before
+    store.conn.execute("update nw.generation set retired_at = retired_at - interval '1 hour'")
+    generations.drop_retired(store.conn)
+    assert store.one(*table) == 0
+    assert store.conn.execute("select generation_id from nw.generation").fetchall() == [(new,)]
     stale = store.conn.execute("select note_id from nw.note where stale").fetchall()
     assert stale == [(lacking,)]
 
@@ -260,8 +266,9 @@ def test_an_edit_while_a_generation_is_built_takes_the_old_text_away(store: Stor
 
 def test_attempts_and_since_in_the_ledger(store: Store) -> None:
     def record(state: ledger.State, hint: bytes | None) -> tuple[int, datetime]:
-        attempts = ledger.record(store.conn, store.share_id, b"a.md", (state, "why"), hint)
-        return attempts, ledger.of_share(store.conn, store.share_id)[b"a.md"].since
+        ledger.record(store.conn, store.share_id, b"a.md", (state, "why"), hint)
+        stands = ledger.of_share(store.conn, store.share_id)[b"a.md"]
+        return stands.attempts, stands.since
 
     first, since = record("pending", b"1")
     assert (first, record("pending", b"1")) == (1, (2, since))

@@ -7,6 +7,7 @@ the kernel, so descriptors that were duplicated or used again are no trouble.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -44,6 +45,14 @@ class FaultyFiles(Files):
     before_read: Callable[[bytes], None] = lambda path: None
     after_read: Callable[[bytes], None] = lambda path: None
     opened: list[bytes] = field(default_factory=list)
+    elsewhere: Path | None = None  # what is mounted at the root instead
+    hanging: dict[bytes, frozenset[str]] = field(default_factory=dict)
+    released: threading.Event = field(default_factory=threading.Event)
+
+    def hang(self, path: bytes, *kinds: str) -> None:
+        """Let operations on `path` and below not come back before `heal`."""
+        self.released = threading.Event()
+        self.hanging[path] = frozenset(kinds) or EVERYTHING
 
     def fail(self, path: bytes, error: int, *kinds: str, below: bool = True) -> None:
         """Let operations on `path` (all kinds unless some are named) fail with an errno."""
@@ -53,12 +62,18 @@ class FaultyFiles(Files):
         """Take every fault away."""
         self.faults.clear()
         self.halved.clear()
+        self.hanging.clear()
+        self.released.set()
+        self.elsewhere = None
         self.latency, self.step_ns = 0.0, 1
         self.before_read = self.after_read = lambda path: None
 
     def open_root(self, root: Path) -> int:
         self._trip(OPEN_FOLDER, b"")
-        return super().open_root(root)
+        return super().open_root(self.elsewhere or root)
+
+    def kind(self, root: Path) -> str:
+        return "cifs" if self.step_ns > 1 else super().kind(root)
 
     def open_folder(self, parent: int, name: bytes) -> int:
         self._trip(OPEN_FOLDER, self._join(parent, name))
@@ -105,6 +120,9 @@ class FaultyFiles(Files):
         return folder + b"/" + name if folder else name
 
     def _trip(self, kind: str, path: bytes) -> None:
+        for place, kinds in list(self.hanging.items()):
+            if kind in kinds and (path == place or path.startswith(place + b"/") or not place):
+                self.released.wait(60)
         for fault in self.faults:
             if fault.hits(kind, path):
                 raise OSError(fault.error, os.strerror(fault.error))

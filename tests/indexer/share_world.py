@@ -107,7 +107,7 @@ class ShareWorld:
         """Poll once; `moody.texts` then holds what this poll embedded."""
         self.embedder.texts.clear()
         self.files.opened.clear()
-        return self.indexer.sync(Options(files=self.files, **options))
+        return self.indexer.sync(Options(**{"files": self.files, **options}))
 
     def sync(self, **options: Any) -> ShareReport:
         """Poll once and return what was reported of the share."""

@@ -80,6 +80,22 @@ def test_renamed_and_edited_at_once(world: ShareWorld) -> None:
     world.whole()
 
 
+def test_a_new_note_with_the_file_id_of_a_deleted_one_is_a_new_note(world: ShareWorld) -> None:
+    file = world.write("a.md", "# A\n\nold words\n")
+    world.write("c.md")
+    world.sync()
+    for attempt in range(50):  # until the file system gives the id again; some never do
+        number = file.stat().st_ino
+        file.unlink()
+        file = world.write(f"b{attempt}.md", "# B\n\nother words\n")
+        if file.stat().st_ino == number:
+            break
+    report = world.sync()
+    assert (report.moved, report.added, report.deleted) == (0, 1, 1)
+    assert "old words" not in world.text("alice")
+    world.whole()
+
+
 def test_a_copy_is_a_note_of_its_own(world: ShareWorld) -> None:
     file = world.write("a.md", "# Same\n\nsame text\n")
     world.sync()

@@ -1,0 +1,60 @@
+"""A new generation takes over: the notes that waited for this moment and the switch are one transaction."""
+
+from __future__ import annotations
+
+from db import generations
+from db.errors import DatabaseFault
+from indexer.context import Run, Waiting
+from notewarden.errors import EmbeddingFailed
+
+
+class _NotYet(Exception):
+    """The database refused a waiting note; everything is rolled back."""
+
+    def __init__(self, one: Waiting, error: DatabaseFault) -> None:
+        super().__init__()
+        self.one = one
+        self.error = error
+
+
+def take_over(run: Run, *, ready: bool) -> None:
+    """Let the run's generation serve if everything else is `ready`; else let the changed notes wait on.
+
+    Until the switch their old text serves, to those who pass the old policy and the live one.
+    """
+    if ready and all(_embedded(one) for one in run.waiting) and _switched(run):
+        for one in run.waiting:
+            one.saved()
+        generations.drop_retired(run.conn)
+        return
+    reports = {report.share: report for report in run.report.shares}
+    for one in run.waiting:
+        one.wait()
+        reports[one.share].pending += 1
+
+
+def _embedded(one: Waiting) -> bool:
+    try:
+        one.embed()
+    except EmbeddingFailed:
+        return False
+    return True
+
+
+def _switched(run: Run) -> bool:
+    try:
+        with run.conn.transaction():
+            for one in run.waiting:
+                _save(one)
+            generations.switch(run.conn, run.generation_id)
+    except _NotYet as refused:
+        refused.one.wait(refused.error)
+        return False
+    return True
+
+
+def _save(one: Waiting) -> None:
+    try:
+        one.save()
+    except DatabaseFault as error:
+        raise _NotYet(one, error) from None
