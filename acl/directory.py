@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from acl.sid import EVERYONE, HOST, Sid, is_sid, qualify
+from acl.sid import EVERYONE, HOST, Sid, is_sid, qualify, smb_server_id
 from notewarden.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def make_directory(settings: Settings) -> Directory:
             LdapSettings(given.url, given.base, given.username, secret, given.ca_file, dict(given.uids))
         )
     if source == "smb":
-        from acl.directories.smb import SmbDirectory, SmbDirectorySettings
+        from acl.directories.smb.directory import SmbDirectory, SmbDirectorySettings
 
         given = settings.directory
         login = (given.server, given.port, given.username, _password(settings))
@@ -145,10 +145,10 @@ def make_directory(settings: Settings) -> Directory:
 
 def _is_sole(settings: Settings, server: str) -> bool:
     """Whether every list of this configuration is the server's, or declared: no other server's ids occur."""
-    from acl.servers import smb_server
-
     lists = [share.acl for share in settings.shares if share.acl.source != "declared"]
-    return all(acl.source in ("smb", "cifs") and smb_server(acl) == server for acl in lists)
+    return all(
+        acl.source in ("smb", "cifs") and smb_server_id(acl.server, acl.port) == server for acl in lists
+    )
 
 
 def _password(settings: Settings) -> str:

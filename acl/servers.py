@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from acl.model import Descriptor
-from acl.sid import HOST, UNIX_GROUPS, UNIX_USERS, Sid, qualify, relative_class
+from acl.sid import HOST, UNIX_GROUPS, UNIX_USERS, Sid, qualify, relative_class, smb_server_id
 
 if TYPE_CHECKING:
     from notewarden.settings_sections import ShareAclSettings
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 def smb_server(acl: ShareAclSettings) -> str:
     """The identity of a share's SMB server, as in ``S-1-5-32-545@nas``: its name, the port if not 445."""
-    name = acl.server.lower()
-    return name if acl.port == 445 else f"{name}:{acl.port}"
+    return smb_server_id(acl.server, acl.port)
 
 
 def qualified(descriptor: Descriptor, server: str, *, same_ids: bool) -> Descriptor:

@@ -77,6 +77,11 @@ def relative_class(sid: str) -> str | None:
     return None
 
 
+def smb_server_id(host: str, port: int) -> str:
+    """The identity of an SMB server, as in ``S-1-5-32-545@nas``: its name, its port if not 445."""
+    return host.lower() if port == 445 else f"{host.lower()}:{port}"
+
+
 def qualify(sid: str, server: str) -> Sid:
     """Add the issuing server to an issuer-relative SID that has none; any other SID comes back as it is."""
     if "@" in sid or relative_class(sid) is None:

@@ -6,6 +6,7 @@ a domain controller computes tokenGroups as documented.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -32,6 +33,13 @@ pytestmark = [
 ]
 
 ALICE, IT, NESTED, USERS = (Sid(f"{DOMAIN}-{rid}") for rid in (1101, 1201, 1202, 513))
+
+
+@pytest.fixture(autouse=True)
+def _tidy() -> Iterator[None]:
+    """What a library left open is let go of within the test that it belongs to."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="module")

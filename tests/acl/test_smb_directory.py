@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -13,7 +14,7 @@ from smb.smb_structs import OperationFailure
 from support.samba import DOMAIN, IGNORING, Samba, ace_bytes, descriptor_bytes, people, store_descriptor
 
 from acl.descriptor import parse_descriptor
-from acl.directories.smb import SmbDirectory, SmbDirectorySettings
+from acl.directories.smb.directory import SmbDirectory, SmbDirectorySettings
 from acl.directory import make_directory
 from acl.evaluate import walk
 from acl.model import READ_DATA
@@ -27,6 +28,13 @@ GIDS = {"it": 72001, "hr": 72002, "helpdesk": 72003, "outer": 72004, "users": 72
 FOLK = {"alice": ["it"], "bob": ["hr"], "gone": [], "late": []}
 IT, HELPDESK, OUTER, ALL = (Sid(f"{DOMAIN}-{rid}") for rid in (2001, 3001, 3002, 3003))
 BUILTIN_USERS = "S-1-5-32-545"
+
+
+@pytest.fixture(autouse=True)
+def _tidy() -> Iterator[None]:
+    """What a library left open is let go of within the test that it belongs to."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="module")

@@ -251,8 +251,8 @@ class Samr:
         )
         rpc.set_connect_timeout(_TIMEOUT_S)
         dce = rpc.get_dce_rpc()
-        dce.connect()
         opened.append(dce)
+        dce.connect()
         if rpc.get_smb_connection().isGuestSession():
             raise Refused("it takes our account for a guest")
         dce.bind(interface)
@@ -299,7 +299,7 @@ def _hang_up(dce: Any) -> None:
     with suppress(Exception):  # of a connection that broke nothing more is to be had
         dce.disconnect()
     with suppress(Exception):
-        dce.get_rpc_transport().get_smb_connection().close()
+        dce.get_rpc_transport().get_smb_connection().getSMBServer().close_session()
 
 
 def _words(error: Exception) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from acl.directories.samr import Refused, Samr, SamrLogin, SamrUser
+from acl.directories.smb.samr import Refused, Samr, SamrLogin, SamrUser
 from acl.directory import Account, Memberships, split_kind
 from acl.sid import (
     AUTHENTICATED,
@@ -21,6 +21,7 @@ from acl.sid import (
     qualify,
     relative_class,
     server_of,
+    smb_server_id,
 )
 from notewarden.errors import AskerUnknown, DirectoryUnreachable
 
@@ -46,8 +47,7 @@ class SmbDirectorySettings:
     @property
     def identity(self) -> str:
         """The server's name behind its relative SIDs, the same that lists read from it have."""
-        name = self.server.lower()
-        return name if self.port == 445 else f"{name}:{self.port}"
+        return smb_server_id(self.server, self.port)
 
 
 class SmbDirectory:
