@@ -35,8 +35,8 @@ pytestmark = [
 ALICE, IT, NESTED, USERS = (Sid(f"{DOMAIN}-{rid}") for rid in (1101, 1201, 1202, 513))
 
 
-@pytest.fixture(autouse=True)
-def _tidy() -> Iterator[None]:
+@pytest.fixture
+def tidy() -> Iterator[None]:
     """What a library left open is let go of within the test that it belongs to."""
     yield
     gc.collect()
@@ -207,6 +207,7 @@ def test_two_accounts_of_one_name_are_nobody(server: Slapd, directory: LdapDirec
     server.delete(two)
 
 
+@pytest.mark.usefixtures("tidy")
 @pytest.mark.parametrize(
     "change",
     [
@@ -235,6 +236,7 @@ def test_a_controller_that_is_not_verified_or_refuses_gives_no_answer(
     assert PASSWORD not in str(caught.value)
 
 
+@pytest.mark.usefixtures("tidy")
 def test_plain_ldap_is_used_with_tls_only(server: Slapd, opened: Any) -> None:
     assert opened(settings(server, url=server.plain_url)).user("alice").sid == ALICE
     with pytest.raises(DirectoryUnreachable):
@@ -244,6 +246,7 @@ def test_plain_ldap_is_used_with_tls_only(server: Slapd, opened: Any) -> None:
             LdapDirectory(settings(server, url=url))
 
 
+@pytest.mark.usefixtures("tidy")
 def test_a_controller_that_comes_back_is_asked_again(opened: Any, server: Slapd) -> None:
     directory = opened(settings(server))
     alice = directory.user("alice")

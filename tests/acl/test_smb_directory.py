@@ -30,8 +30,8 @@ IT, HELPDESK, OUTER, ALL = (Sid(f"{DOMAIN}-{rid}") for rid in (2001, 3001, 3002,
 BUILTIN_USERS = "S-1-5-32-545"
 
 
-@pytest.fixture(autouse=True)
-def _tidy() -> Iterator[None]:
+@pytest.fixture
+def tidy() -> Iterator[None]:
     """What a library left open is let go of within the test that it belongs to."""
     yield
     gc.collect()
@@ -177,6 +177,7 @@ def test_groups_change_and_accounts_are_disabled_while_it_runs(
         build_token(directory, late)
 
 
+@pytest.mark.usefixtures("tidy")
 @pytest.mark.parametrize("change", [{"password": "wrong"}, {"username": "nobody1"}, {"port": 1}], ids=str)
 def test_a_nas_that_does_not_answer_gives_no_token(server: Samba, change: dict[str, Any]) -> None:
     with (
@@ -187,6 +188,7 @@ def test_a_nas_that_does_not_answer_gives_no_token(server: Samba, change: dict[s
     assert "pw-svc" not in str(told.value) and "wrong" not in str(told.value)
 
 
+@pytest.mark.usefixtures("tidy")
 def test_a_broken_connection_is_made_anew(directory: SmbDirectory) -> None:
     before = directory.user("alice")
     kept = directory._samr._kept
