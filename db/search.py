@@ -20,7 +20,7 @@ from db.arrays import array_cursor
 from db.queries import load
 
 _SQL = load("search")
-_FEW_CHUNKS = 3_000  # up to which the postings of single chunks are looked up, instead of a word's all
+_FEW_CHUNKS = 12_000  # up to which the postings of single chunks are looked up, instead of a word's all
 _LEAST_FETCH = 40  # rows of the index before they are sorted anew: its own order is only nearly right
 
 

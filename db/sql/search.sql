@@ -28,9 +28,12 @@ select term_id, array_agg((chunk_id << 31) | (tf::bigint << 16) | length::bigint
   from nw.posting where term_id = any (%(term_ids)s::int[]) group by term_id
 
 -- name: postings_of_chunks
--- For an asker of few chunks: straight to these, however common the word.
-select term_id, array_agg((chunk_id << 31) | (tf::bigint << 16) | length::bigint)
-  from nw.posting where term_id = any (%(term_ids)s::int[]) and chunk_id = any (%(chunk_ids)s::bigint[]) group by term_id
+-- For an asker of few chunks: straight to these, however common the word. Term by term, for in one condition the
+-- planner would read all other terms of the chunks too.
+select t, p.packed from unnest(%(term_ids)s::int[]) t cross join lateral (
+  select array_agg((chunk_id << 31) | (tf::bigint << 16) | length::bigint) as packed
+    from nw.posting where term_id = t and chunk_id = any (%(chunk_ids)s::bigint[])) p
+ where p.packed is not null
 
 -- name: postings_of_generation
 select term_id, array_agg((p.chunk_id << 31) | (tf::bigint << 16) | p.length::bigint)
