@@ -15,9 +15,14 @@ from support.smb_house import CAST, GIDS, READ, SmbHouse
 
 from acl.diagnosis import Finding, diagnose
 from acl.directory import make_directory
+from acl.mounts import Mount
 from acl.sources.smb.names import smb_path, twins
 from acl.sources.smb.pairing import filetime, mismatch
 from acl.sources.smb.source import SmbSource
+from indexer.files import Files
+from indexer.hint import Clock
+from indexer.identity import opened_share
+from indexer.reading import NoteReader
 from notewarden.errors import ConfigError, NoteUnreadable
 
 WORD = "walrus"
@@ -231,6 +236,29 @@ def test_a_share_that_acts_as_one_user_is_closed(smb: SmbWorld, server: Samba) -
     assert "force user" in smb.trouble()["a.md"]
     (told,) = [one for one in findings(smb) if one.name == "smb one user"]
     assert not told.ok and "force user" in told.detail
+
+
+def test_where_the_mount_invents_file_ids_the_text_comes_over_smb(smb: SmbWorld) -> None:
+    """Then only size and time pair the mounted file with the list: text and list are both the server's."""
+    smb.serve(ACL_XATTR)
+    served = smb.write("a.md", (ALLOW, "alice"), text="# A\n\nThe text that is served.\n")
+    mount = smb.house.exports / "mount"
+    mount.mkdir()
+    (mount / "a.md").write_text("# A\n\nThe text as mounted now.\n")
+    os.utime(mount / "a.md", ns=(served.stat().st_mtime_ns,) * 2)
+
+    def invents(path: Path) -> Mount:
+        return Mount(os.fsencode(path), "cifs", "//nas/notes", frozenset({"noserverino"}))
+
+    source = SmbSource(smb.world.settings.shares[0], smb.world.directory, look_at_mount=invents)
+    source.check()
+    files = Files()
+    with opened_share(files, mount) as root:
+        read = NoteReader(files, source, Clock.of("cifs"), 1_000).read(root, b"a.md")
+    assert read.raw == served.read_bytes() != (mount / "a.md").read_bytes()
+    smb.write("a.md", (ALLOW, "alice"), text="# A\n\nIt grew meanwhile, by a few words.\n")
+    with opened_share(files, mount) as root, pytest.raises(NoteUnreadable, match="another file"):
+        NoteReader(files, source, Clock.of("cifs"), 1_000).read(root, b"a.md")
 
 
 def findings(smb: SmbWorld) -> list[Finding]:

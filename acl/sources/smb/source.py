@@ -5,15 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from acl import share_layer
 from acl.directory import Directory, kind_of
 from acl.model import AccessList
-from acl.mounts import mount_of
+from acl.mounts import Mount, mount_of
 from acl.names import DeclaredNames
 from acl.posix import PosixState
 from acl.servers import smb_server
@@ -40,7 +41,13 @@ _PAUSES_S = (0.02, 0.2)
 class SmbSource:
     """Implements Source. The server is asked anew for every list; nothing is kept for the next poll."""
 
-    def __init__(self, share: ShareSettings, directory: Directory, connect: Connect | None = None) -> None:
+    def __init__(
+        self,
+        share: ShareSettings,
+        directory: Directory,
+        connect: Connect | None = None,
+        look_at_mount: Callable[[Path], Mount] = mount_of,
+    ) -> None:
         """Raises ConfigError for settings that cannot work, ShareUnavailable without the share's root."""
         acl = share.acl
         if acl.model not in _MODELS:
@@ -59,7 +66,8 @@ class SmbSource:
         self._twins: dict[bytes, frozenset[bytes]] = {}
         self._ahead: dict[bytes, Answer] = {}
         self._lock = Lock()
-        self._own_text = _has_own_file_ids(share)
+        self._look_at_mount = look_at_mount
+        self._own_text = _has_own_file_ids(look_at_mount(share.path))
 
     @property
     def ctime_tells(self) -> bool:
@@ -143,7 +151,7 @@ class SmbSource:
             self._ahead = found
 
     def _check_mount(self) -> None:
-        self._own_text = _has_own_file_ids(self._share)
+        self._own_text = _has_own_file_ids(self._look_at_mount(self._share.path))
         if self._tree is not None:
             self._tree.check()
         with self._lock:
@@ -156,7 +164,12 @@ class SmbSource:
 
     def text(self, path: bytes, most: int) -> bytes:
         """A note's text over SMB, at most `most` bytes. Raises NoteUnreadable, OSError, ShareUnavailable."""
-        return self._session.read(self._address(path), most)
+        before = self._ask(path)
+        _require(before)
+        raw = self._session.read(self._address(path), most)
+        if self._ask(path) != before:
+            raise NoteUnreadable("it changed on the server while it was read")
+        return raw
 
     def session(self) -> SmbSession:
         """The session, for `doctor`."""
@@ -226,7 +239,6 @@ def _unpaired(wrong: Mismatch) -> NoteUnreadable:
     return NoteUnreadable(f"its permissions may be of another file: {wrong.reason}")
 
 
-def _has_own_file_ids(share: ShareSettings) -> bool:
+def _has_own_file_ids(mount: Mount) -> bool:
     """Whether the mount invents file ids (mount.cifs(8), noserverino)."""
-    mount = mount_of(share.path)
     return mount.kind in ("cifs", "smb3") and "noserverino" in mount.options
