@@ -17,9 +17,9 @@ UNCITED = "[?]"
 _OURS = re.compile(r"\[(\d{1,4}|\?)\]")
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://[^\s<>\"'`]+|www\.[^\s<>\"'`]+", re.I)
 _TARGET = re.compile(r"!?\[([^\]\[]*)\]\(([^)\s]*)[^)]*\)?")
-_STOP = re.compile(r"(?<=[.!?…])[\"'”’)\]*_]*\s+(?=\S)|\n+")
+_STOP = re.compile(r"(?<=[.!?…])[\"'”’)\]*_]*\s+(?=[^\sa-zß-ÿ])|\n+")
 _SHORT = re.compile(
-    r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|no|nr|dr|mr|mrs|ms|st|z\.\s?b|d\.\s?h|bzw|ca|[a-z]|\d{1,2})\.$",
+    r"(?:^|[\s(])(?:e\.g|i\.e|etc|vs|cf|approx|no|nr|ext|tel|fax|vol|pp?|max|min|incl?|inkl|vgl|abs|ggf|dr|mr|mrs|ms|st|z\.\s?b|d\.\s?h|bzw|ca|[a-z]|\d{1,2})\.$",
     re.I,
 )
 _MARK = re.compile(r"[ \t]*\[(\d{1,4})\.(\d{1,4})\]")

@@ -17,8 +17,8 @@ _NONCE_BYTES = 5
 _LOOKS_LIKE = re.compile(r"\{\{\s*[A-Z][A-Z-]{0,15}-\d{1,9}-\w{1,24}\s*\}\}")
 _RUN = re.compile(r"\S+")
 _LINK = re.compile(
-    r"[a-z][a-z0-9+.-]*://|\bwww\.|\b(?:mailto|tel|sms|data|javascript|vbscript|file|ftp|smb|xmpp|sip|ssh|git|callto):\S"
-    r"|\]\(|\]:|<[a-z!/]|(?:href|src|action|srcset)\s*=|[\w-]\.[a-z]{2,24}[/?#:]|\}\}\.[\w-]+\.[a-z]{2,}|\}\}[/?]\S|[/?&=]\{\{",
+    r"//|\bwww\.|\b(?:mailto|tel|sms|data|javascript|vbscript|file|ftp|smb|xmpp|sip|ssh|git|callto):\S|\]\("
+    r"|<[a-z!/]|(?:href|src|action|srcset)\s*=|[\w-]\.[a-z]{2,24}[/?#:]|\}\}\.[\w-]+\.[a-z]{2,}",
     re.I,
 )
 

@@ -32,7 +32,7 @@ def find_private(text: str) -> list[Finding]:
     taken: list[Finding] = []
     free = text
     for kind, find in _FINDERS:
-        found = [Finding(start, end, kind) for start, end in find(free)]
+        found = [Finding(start, end, kind) for start, end in _without_overlaps([*find(free)])]
         taken += found
         for one in found:  # what is taken is out of the way of the kinds that follow
             free = free[: one.start] + "\0" * (one.end - one.start) + free[one.end :]
@@ -132,17 +132,18 @@ _MAIL = re.compile(
     r"(?:[^\W_](?:[\w-]{0,61}[^\W_])?(?:\.|\s?[\[({]\s?(?:dot|punkt)\s?[\])}]\s?)){1,8}[^\W\d_]{2,24}(?![\w@])",
     re.I,
 )
+_FILES = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".js", ".css")
 _SPACED_AT = re.compile(r"\s@|@\s")
 _IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d)")
 _IPV6 = re.compile(
-    r"(?<![\w:.])(?=[0-9a-f:.]*:[0-9a-f:.]*:)[0-9a-f:]{2,39}(?:(?:\d{1,3}\.){3}\d{1,3})?(?![\w:])", re.I
+    r"(?<![\w:.])(?=[0-9a-f:.]*:[0-9a-f:.]*:)[0-9a-f:]{2,39}(?:(?:\d{1,3}\.){3}\d{1,3})?(?![\w:]|\.\d)", re.I
 )
 _VERSION = re.compile(r"(?:\bv|version|release|rev\.?|build|ver\.?|firmware)\s*$", re.I)
 
 
 def _mails(text: str) -> Iterator[tuple[int, int]]:
     for match in _MAIL.finditer(text):
-        if not _SPACED_AT.search(match.group()):
+        if not _SPACED_AT.search(match.group()) and not match.group().casefold().endswith(_FILES):
             yield match.span()
 
 

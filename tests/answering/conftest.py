@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from support.model_house import model_house
+from support.model_house import asked, model_house, standing_model_house
 
-__all__ = ["model_house"]
+__all__ = ["asked", "model_house", "standing_model_house"]

@@ -100,7 +100,7 @@ class FakeClaude:
         class Handler(_Handler):
             claude = fake
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = _Server(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
@@ -111,6 +111,14 @@ class FakeClaude:
         self.stopping.set()
         self._server.shutdown()
         self._server.server_close()
+
+    def reset(self) -> None:
+        """Forget every request and every script."""
+        self.requests.clear()
+        self.script.clear()
+        self.first_token_at.clear()
+        self.otherwise = Reply(quoting)
+        self.without_search_results = False
 
     def next_step(self, body: dict[str, Any]) -> Step:
         if self.without_search_results and "search_result" in json.dumps(body):
@@ -132,6 +140,11 @@ def fake_claude() -> Iterator[FakeClaude]:
         yield fake
     finally:
         fake.stop()
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: Any) -> None:
+        """Clients that leave are part of the tests."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.database import _created as created
 from support.fake_claude import FakeClaude, fake_claude
 from support.toml import to_toml
 
@@ -18,7 +19,8 @@ from answerer.engine import Engine, Thread
 from answerer.identity import Asker
 from answerer.results import Answer
 from answerer.visit import Reply, Where
-from db.pool import Database
+from db.pool import OWNER, READER, Database
+from db.server import ServerHandle
 from indexer.sync import Indexer
 from notewarden.embedding.factory import make_embedder
 from notewarden.settings import Settings, load_settings
@@ -73,6 +75,15 @@ class ModelHouse:
             return conn.execute(
                 "select asker, model, input_tokens, output_tokens, cost from nw.usage order by usage_id"
             ).fetchall()
+
+    def fresh(self, **answer: Any) -> ModelHouse:
+        """Return this house with nothing asked yet, and `answer` added to its section of the configuration."""  # noqa: E501
+        self.fake.reset()
+        with self.database.owner() as conn:
+            conn.execute("truncate nw.audit, nw.usage, nw.conversation, nw.turn")
+        section = type(self.settings.answer)(**{**self.settings.answer.model_dump(), **answer})
+        settings = self.settings.model_copy(update={"answer": section})
+        return open_house(self.folder, self.fake, settings, self.database)
 
     def sync(self) -> None:
         Indexer(self.settings, self.database).sync()
@@ -132,6 +143,39 @@ def write_site(folder: Path, site: Site, url: str) -> Settings:
     return load_settings(config)
 
 
+def open_house(folder: Path, fake: FakeClaude, settings: Settings, database: Database) -> ModelHouse:
+    engine = Engine(settings, database, make_directory(settings), make_embedder(settings.embedding))
+    return ModelHouse(folder, fake, settings, database, engine)
+
+
+NOTES = {
+    "backup.md": "# Backup\n\nBackups are kept for 30 days.\n\nThey are tested every month.\n",
+    "hr/pay.md": "# Pay\n\nThe zebrafish bonus is 4711 EUR.\n",
+    "it/vpn.md": "# VPN\n\nRenew the certificate every 397 days.\n",
+}
+
+
+@pytest.fixture(scope="session")
+def standing_model_house(
+    database_server: ServerHandle, template_database: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ModelHouse]:
+    """A house of three notes that many tests ask in; each begins with `fresh`."""
+    folder = tmp_path_factory.mktemp("model-house")
+    folder.chmod(0o700)
+    with created(database_server, template_database) as name, fake_claude() as fake:
+        dsns = database_server.dsn(OWNER, name), database_server.dsn(READER, name)
+        with Database.from_dsns(*dsns) as database:
+            house = open_house(folder, fake, write_site(folder, Site({"notes": NOTES}), fake.url), database)
+            house.sync()
+            yield house
+
+
+@pytest.fixture
+def asked(standing_model_house: ModelHouse) -> Callable[..., ModelHouse]:
+    """A function that gives the standing house anew, with keys of [answer]."""
+    return standing_model_house.fresh
+
+
 @pytest.fixture
 def model_house(tmp_path: Path, new_database: Callable[[], Database]) -> Iterator[Callable[..., ModelHouse]]:
     """A function that writes, indexes and opens a house with a fake of its own."""
@@ -143,10 +187,7 @@ def model_house(tmp_path: Path, new_database: Callable[[], Database]) -> Iterato
             folder.mkdir(mode=0o700)
             by_share = notes if isinstance(next(iter(notes.values())), Mapping) else {"notes": notes}
             settings = write_site(folder, Site(by_share, **more), fake.url)
-            database = stack.enter_context(new_database())
-            directory = make_directory(settings)
-            engine = Engine(settings, database, directory, make_embedder(settings.embedding))
-            house = ModelHouse(folder, fake, settings, database, engine)
+            house = open_house(folder, fake, settings, stack.enter_context(new_database()))
             house.sync()
             return house
 
