@@ -29,7 +29,10 @@ require_root() {
 
 install_program() {
   [ "${VENV:-yes}" = yes ] || return 0
+  rm -rf build  # what an earlier version left there would be packed again
   NOTEWARDEN_EDITABLE=no bash deploy/make-venv.sh "$root$prefix" requirements.lock
+  rm -rf build
+  [ -z "$root" ] || sed -i "1s|^#!$root|#!|" $(grep -lI "^#!$root" "$root$prefix"/bin/*)
   local python
   python=$(readlink -f "$root$prefix/bin/python")
   case $python in
