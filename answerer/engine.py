@@ -17,6 +17,7 @@ from answerer.modelanswer import Made, ModelAnswers, Wanted
 from answerer.paths import NOT_THERE, find_note, find_scope
 from answerer.privacy import Redactor
 from answerer.provider import Provider, Show
+from answerer.rerank import DEPTH, Reranker, make_reranker, reordered
 from answerer.results import (
     Answer,
     Citation,
@@ -74,6 +75,7 @@ class Engine:
         self._embedder = embedder
         self._auditor = Auditor(settings)
         self._watch: Watch | None = find_watch(settings, directory)
+        self._reranker = make_reranker(settings, embedder)
         self._talks = Talks(settings.answer, database)
         self._models: ModelAnswers | None = None
         if settings.answer.provider == "anthropic":
@@ -170,7 +172,18 @@ class Engine:
     def find(self, held: Reading, query: Query, visit: Visit, k: int) -> tuple[Ranking, list[Passage]]:
         """Rank and choose up to `k` passages, every note of which passed the late check."""
         ranking = rank(held, self._fitting(query, held, visit), self._settings.search, k)
+        if self._reranker is not None:
+            ranking = self._rerank(self._reranker, ranking, query, visit)
         return ranking, select(held, ranking, visit.gate, k, self._settings.search.per_note)
+
+    def _rerank(self, reranker: Reranker, ranking: Ranking, query: Query, visit: Visit) -> Ranking:
+        """Put the first candidates in order; only what passes the late check is shown to the reranker."""
+        first = visit.gate.passed(ranking.passages[:DEPTH])
+        external = frozenset(share.name for share in self._settings.shares if share.external)
+        better, notice = reordered(reranker, query.text, first, external)
+        if notice is not None:
+            visit.notices.append(notice)
+        return replace(ranking, passages=better + ranking.passages[DEPTH:])
 
     def search(
         self, asker: Asker, words: str, where: Where = _ANYWHERE, k: int = 8, *, explain: bool = False

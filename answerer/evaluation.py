@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -41,6 +42,8 @@ class Figures:
     answerable_refused: int
     unanswerable: int
     unanswerable_refused: int
+    ndcg_at_10: float = 0.0
+    refusal_precision: float = 0.0  # which part of all refusals were right; 1 where there were none
 
 
 def read_questions(file: Path) -> list[Case]:
@@ -79,13 +82,14 @@ def as_json(figures: Mapping[str, Figures]) -> str:
 def as_text(figures: Mapping[str, Figures]) -> str:
     """Return the figures as a table, one line for each set."""
     rows = [
-        f"{'':24} {'n':>4} {'rec@5':>6} {'rec@10':>6} {'hit@5':>6} {'MRR@10':>6}  refused: none/answerable"
+        f"{'':24} {'n':>4} {'rec@5':>6} {'rec@10':>6} {'hit@5':>6} {'MRR@10':>6} {'nDCG@10':>7}"
+        "  refused: unanswerable/answerable, precision"
     ]
     for name, one in figures.items():
         rows.append(
             f"{name:24} {one.questions:4} {one.recall_at_5:6.3f} {one.recall_at_10:6.3f} {one.hit_at_5:6.3f} "
-            f"{one.mrr_at_10:6.3f}  {one.unanswerable_refused}/{one.unanswerable} "
-            f"{one.answerable_refused}/{one.answerable}"
+            f"{one.mrr_at_10:6.3f} {one.ndcg_at_10:7.3f}  {one.unanswerable_refused}/{one.unanswerable} "
+            f"{one.answerable_refused}/{one.answerable} {one.refusal_precision:.2f}"
         )
     return "\n".join(rows)
 
@@ -93,7 +97,7 @@ def as_text(figures: Mapping[str, Figures]) -> str:
 def worse(figures: Mapping[str, Figures], earlier: Mapping[str, Any]) -> list[str]:
     """Return the names of the figures that are worse than those of an earlier run."""
     now = asdict(figures["all"])
-    higher = ("recall_at_5", "recall_at_10", "hit_at_5", "mrr_at_10", "unanswerable_refused")
+    higher = ("recall_at_5", "recall_at_10", "hit_at_5", "mrr_at_10", "ndcg_at_10", "unanswerable_refused")
     fallen = [name for name in higher if now[name] < earlier.get(name, 0) - 1e-9]
     risen = now["answerable_refused"] > earlier.get("answerable_refused", now["answerable_refused"])
     return [*fallen, *(["answerable_refused"] if risen else [])]
@@ -116,6 +120,7 @@ class _Outcome:
     recall_at_5: float
     recall_at_10: float
     first: int  # place of the first hit, 0 for none
+    ndcg_at_10: float
     refused: bool
 
 
@@ -130,8 +135,15 @@ def _outcome(case: Case, tell: Tell) -> _Outcome:
         recall_at_5=sum(place <= NEAR for place in hit) / total,
         recall_at_10=len(hit) / total,
         first=min(hit, default=0),
+        ndcg_at_10=_ndcg(hit, total),
         refused=not answer["found"],
     )
+
+
+def _ndcg(places: Sequence[int], total: int) -> float:
+    """Return nDCG: each gold passage gains 1, discounted by log2 of its place + 1 (Järvelin 2002)."""
+    best = sum(1 / math.log2(place + 1) for place in range(1, min(total, DEPTH) + 1))
+    return min(sum(1 / math.log2(place + 1) for place in places) / best, 1.0)
 
 
 def _figures(outcomes: Sequence[tuple[Case, _Outcome]]) -> Figures:
@@ -149,6 +161,10 @@ def _figures(outcomes: Sequence[tuple[Case, _Outcome]]) -> Figures:
         answerable_refused=sum(one.refused for one in answerable),
         unanswerable=len(others),
         unanswerable_refused=sum(one.refused for one in others),
+        ndcg_at_10=_mean([one.ndcg_at_10 for one in measured]),
+        refusal_precision=_mean(
+            [float(not case.answerable) for case, one in outcomes if one.refused] or [1.0]
+        ),
     )
 
 

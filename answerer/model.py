@@ -82,13 +82,17 @@ Event = Text | Location | Block
 
 @dataclass
 class Call:
-    """One request to a model. `usage` fills while it runs, also when it breaks off."""
+    """One request to a model. `usage` fills while it runs, also when it breaks off.
+
+    `schema`: the JSON schema that the reply must fit; then it holds no citations.
+    """
 
     model: str
     system: str
     messages: Sequence[dict[str, Any]]
     max_tokens: int
     usage: Usage = field(default_factory=Usage)
+    schema: dict[str, Any] | None = None
 
 
 class Claude:
@@ -153,8 +157,11 @@ class Claude:
             "system": [{"type": "text", "text": call.system, "cache_control": {"type": "ephemeral"}}],
             "messages": list(call.messages),
         }
-        if self._settings.effort:
-            request["output_config"] = {"effort": self._settings.effort}
+        output: dict[str, Any] = {"effort": self._settings.effort} if self._settings.effort else {}
+        if call.schema is not None:
+            output["format"] = {"type": "json_schema", "schema": call.schema}
+        if output:
+            request["output_config"] = output
         return request
 
     def _client(self) -> Any:

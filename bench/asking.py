@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from acl.sid import Sid
 from acl.token import Token
+from answerer.keyword import KeywordLeg
 from answerer.latecheck import Gate
 from answerer.retrieval import Query, rank, select
 from bench.load import EXTRA_SIDS, sid_of
-from bench.world import Floats, Ints, World, near
+from bench.world import Floats, World, near
 from db.pool import Database
 from db.search import reading
 from notewarden.settings import SearchSettings
@@ -81,7 +82,7 @@ class Asking:
     """Our own search as the answerer runs it: as the reader role, under row security."""
 
     database: Database
-    options: SearchSettings = SearchSettings()
+    options: SearchSettings = field(default_factory=SearchSettings)
 
     def nearest(self, visibility: float, vector: Floats) -> list[int]:
         """Return the places of the vector leg's top ten, from the token on."""
@@ -91,8 +92,6 @@ class Asking:
 
     def by_words(self, visibility: float, words: str) -> list[int]:
         """Return the places of the keyword leg's top ten."""
-        from answerer.keyword import KeywordLeg
-
         with self.database.reader() as conn, reading(conn, token_of(visibility)) as held:
             return [chunk_id - 1 for chunk_id in KeywordLeg(held, words).top(TOP)]
 
@@ -116,5 +115,14 @@ def quantiles(times: Sequence[float]) -> str:
     """Return p50 and p95 in milliseconds."""
     return f"{np.quantile(times, 0.5):6.1f} {np.quantile(times, 0.95):6.1f}"
 
-
-__all__ = ["TOP", "Asking", "Ints", "Question", "quantiles", "questions", "recall", "timed", "token_of", "truth"]
+    "TOP",
+    "Asking",
+    "Ints",
+    "Question",
+    "quantiles",
+    "questions",
+    "recall",
+    "timed",
+    "token_of",
+    "truth",
+]

@@ -1,23 +1,27 @@
 """How well passages are found: recall@5, hit@5, MRR@10 and refusals, of each leg and of both together.
 
 The sample share is always measured; `--set` and `--distractors` add folders of notes with a questions file:
-`python -m bench quality --set NOTES QUESTIONS --distractors FOLDER`, or NOTEWARDEN_EVAL names a folder of such
+`python -m bench quality --set NOTES QUESTIONS --distractors FOLDER`; NOTEWARDEN_EVAL names a folder of such
 folders. Figures are of passages, not notes.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from acl.directory import make_directory
 from answerer.door import Tell, Told, Wish
 from answerer.engine import Engine, Where
 from answerer.evaluation import as_text, evaluate, read_questions
 from answerer.identity import Asker, Doorkeeper
+from bench import naive
 from db.pool import Database
 from indexer.sync import Indexer
 from notewarden.embedding.base import Embedder
@@ -25,7 +29,13 @@ from notewarden.embedding.factory import make_embedder
 from notewarden.settings import Settings, load_settings
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-LEGS = {"keyword": (0.0, 1.0), "vector": (1.0, 0.0), "hybrid": (1.0, 1.0)}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "keyword": {"vector_weight": 0.0},
+    "vector": {"keyword_weight": 0.0},
+    "hybrid": {},
+    "hybrid, dates ignored": {"prefer_current": False},
+    "hybrid + local MaxSim": {"rerank": "local"},
+}
 
 _SHARE = """
 [[share]]
@@ -67,7 +77,14 @@ def _sample(folder: Path) -> None:
     rules = (EXAMPLES / "rules.toml").read_text(encoding="utf-8")
     share = f'[[share]]\nname = "notes"\npath = "{EXAMPLES / "notes"}"\n{rules}'
     people = (EXAMPLES / "people.toml").read_text(encoding="utf-8")
-    _measure("the sample", _settings(folder, people, share), EXAMPLES / "questions.jsonl", "ines")
+    notes = naive.read_notes(EXAMPLES / "notes")
+    truth = json.loads((EXAMPLES / "truth.json").read_text(encoding="utf-8"))
+
+    def notes_for(user: str | None) -> dict[str, str]:
+        return {path: text for path, text in notes.items() if path in _paths(truth, user or "ines")}
+
+    settings = _settings(folder, people, share)
+    _measure("the sample", settings, (EXAMPLES / "questions.jsonl", "ines"), notes_for)
 
 
 def _other(folder: Path, named: tuple[Path, Path], distractors: Sequence[Path]) -> None:
@@ -75,7 +92,13 @@ def _other(folder: Path, named: tuple[Path, Path], distractors: Sequence[Path]) 
     shares = [_SHARE.format(name="set", path=notes.resolve())]
     shares += [_SHARE.format(name=f"beside{n}", path=path.resolve()) for n, path in enumerate(distractors)]
     settings = _settings(folder, "[users.anybody]\ngroups = []\n", "".join(shares))
-    _measure(f"{notes.parent.name}, {len(distractors)} folders beside", settings, questions, "anybody")
+    every = {path: text for root in (notes, *distractors) for path, text in naive.read_notes(root).items()}
+    title = f"{notes.parent.name}, {len(distractors)} folders beside"
+    _measure(title, settings, (questions, "anybody"), lambda _: every)
+
+
+def _paths(truth: dict[str, Any], user: str) -> set[str]:
+    return {one if isinstance(one, str) else one["path"] for one in truth[user]}
 
 
 def _settings(folder: Path, people: str, shares: str) -> Settings:
@@ -90,7 +113,13 @@ def _settings(folder: Path, people: str, shares: str) -> Settings:
     return load_settings(config)
 
 
-def _measure(title: str, settings: Settings, questions: Path, user: str) -> None:
+def _measure(
+    title: str,
+    settings: Settings,
+    asked: tuple[Path, str],
+    notes_for: Callable[[str | None], dict[str, str]],
+) -> None:
+    questions, user = asked
     embedder = make_embedder(settings.embedding)
     cases = read_questions(questions)
     with Database.open(settings) as database:
@@ -99,20 +128,25 @@ def _measure(title: str, settings: Settings, questions: Path, user: str) -> None
             f"\n{title}: {sum(s.seen for s in report.shares)} notes, {report.chunks_embedded} chunks, "
             f"{len(cases)} questions, indexed in {report.seconds:.0f} s"
         )
-        rows = {
-            name: evaluate(cases, _teller(settings, database, embedder, weights, user))["all"]
-            for name, weights in LEGS.items()
-        }
+        blind = [replace(case, gold=tuple(_anywhere(gold) for gold in case.gold)) for case in cases]
+        rows = {"naive BM25": evaluate(blind, naive.teller(notes_for))["all"]}
+        for name, change in VARIANTS.items():
+            rows[name] = evaluate(cases, _teller(settings, database, embedder, change, user))["all"]
         print(as_text(rows))
 
 
+def _anywhere(gold: Mapping[str, Any]) -> dict[str, Any]:
+    """The naive search knows no shares."""
+    return {key: value for key, value in gold.items() if key != "share"}
+
+
 def _teller(
-    settings: Settings, database: Database, embedder: Embedder, weights: tuple[float, float], user: str
+    settings: Settings, database: Database, embedder: Embedder, change: dict[str, Any], user: str
 ) -> Tell:
-    vector, keyword = weights
-    search = settings.search.model_copy(update={"vector_weight": vector, "keyword_weight": keyword})
+    search = settings.search.model_copy(update={k: v for k, v in change.items() if k != "rerank"})
+    rerank = settings.rerank.model_copy(update={"provider": change.get("rerank", "none")})
+    chosen = settings.model_copy(update={"search": search, "rerank": rerank})
     directory = make_directory(settings)
-    chosen = settings.model_copy(update={"search": search})
     engine = Engine(chosen, database, directory, embedder)
     doorkeeper = Doorkeeper(directory, chosen, service=False)
 

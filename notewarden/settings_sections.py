@@ -231,9 +231,13 @@ class SearchSettings(Section):
 
 
 class RerankSettings(Section):
-    """`[rerank]`."""
+    """`[rerank]`: who puts the best candidates in order. `model` "" is the provider's usual one."""
 
     provider: Literal["none", "local", "voyage", "claude"] = "none"
+    model: str = ""
+    base_url: kind.Address = None
+    api_key_file: kind.OptionalPath = None
+    timeout: kind.Duration = kind.parse_duration("8s")
 
 
 class PriceSettings(Section):
@@ -271,7 +275,9 @@ class AnswerSettings(Section):
         if self.provider == "anthropic" and (self.budget or self.budget_per_person):
             for name in filter(None, (self.model, self.small_model, self.fallback_model)):
                 if name not in self.prices:
-                    raise ValueError(f'budget needs prices of the model "{name}"; set [answer.prices."{name}"]')
+                    raise ValueError(
+                        f'budget needs prices of the model "{name}"; set [answer.prices."{name}"]'
+                    )
         return self
 
 

@@ -89,15 +89,27 @@ class LocalEmbedder:
                 permanent=True,
             )
 
+    def token_vectors(self, text: str) -> Vectors:
+        """Return one unit row per token, shape (tokens, dimension), without the special ones.
+
+        What is over `max_tokens` is cut off.
+        """
+        rows = self._hidden(self._ids(text)[: self.max_tokens])[1:-1]
+        unit: Vectors = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        return unit
+
     def _run(self, ids: Sequence[int]) -> Vectors:
+        mean = self._hidden(ids).mean(axis=0)  # nothing is padded: the mask is all ones
+        unit: Vectors = mean / max(float(np.linalg.norm(mean)), 1e-12)
+        return unit
+
+    def _hidden(self, ids: Sequence[int]) -> Vectors:
         start, end = tokenizer().token_to_id("[CLS]"), tokenizer().token_to_id("[SEP]")
         row = np.array([[start, *ids, end]], dtype=np.int64)
         mask = np.ones_like(row)
         inputs = {"input_ids": row, "attention_mask": mask, "token_type_ids": np.zeros_like(row)}
-        hidden = np.asarray(self._loaded().run(None, inputs)[0], dtype=np.float32)[0]
-        mean = hidden.mean(axis=0)  # nothing is padded: the mask is all ones
-        unit: Vectors = mean / max(float(np.linalg.norm(mean)), 1e-12)
-        return unit
+        hidden: Vectors = np.asarray(self._loaded().run(None, inputs)[0], dtype=np.float32)[0]
+        return hidden
 
     def _loaded(self) -> InferenceSession:
         with self._lock:
