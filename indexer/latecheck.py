@@ -74,6 +74,13 @@ def make(settings: Settings, directory: Directory) -> LateCheck:
     return LateCheck(settings, directory)
 
 
+def look_at(
+    share: ShareSettings, directory: Directory, notes: Sequence[Indexed], files: Files | None = None
+) -> dict[int, NoteNow]:
+    """Return the state of notes of one share now. Raises DirectoryUnreachable."""
+    return _ShareCheck(share, directory, files or Files()).look(notes) if notes else {}
+
+
 class _ShareCheck:
     """The notes of one share. Its source is made once and keeps what connections it has."""
 

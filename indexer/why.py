@@ -22,6 +22,7 @@ from indexer.identity import opened_share
 from indexer.notepaths import NotePaths, Place
 from indexer.output import moment, shown
 from indexer.reindex import index_paths
+from indexer.whynow import doubts_about
 from notewarden.display import printable, show_path
 from notewarden.errors import NotewardenError, NotInNotes
 from notewarden.settings import Settings
@@ -82,7 +83,8 @@ class Why:
             mark = {True: "yes", False: "no ", None: "   "}[layer.readable]
             where = f"{layer.layer} {shown(layer.path) or '(root)'}" if layer.layer != "share" else "share"
             via = f" through {', '.join(map(printable, layer.through))}" if layer.through else ""
-            lines.append(f"  {mark} {where}: {printable(layer.ace)}{via}")
+            whose = f" [{bare(layer.sid)}]" if layer.sid is not None else ""
+            lines.append(f"  {mark} {where}: {printable(layer.ace)}{whose}{via}")
         return "\n".join(lines)
 
 
@@ -105,7 +107,8 @@ class Explainer:
             self._record(conn, place, account)
             layers = self._layers(conn, place, token)
         readable = None if token is None else self._decide(place, token)
-        doubts = []
+        with self._database.owner() as conn:
+            doubts = doubts_about(conn, self._share, self._directory, place, token)
         if readable is not None and readable != all(layer.readable for layer in layers):
             doubts.append(
                 "the layers do not explain this verdict, which is the one that counts; run `notewarden sync`"
@@ -125,7 +128,12 @@ class Explainer:
         policy = notes.policy(conn, place.share, place.path)
         if policy is None:
             raise NotInNotes("The note has left the index meanwhile.")
-        lost = frozenset(one.sid for one in lists.principals(conn) if one.unresolvable)
+        listed = token.listed if token is not None and token.listed is not None else frozenset()
+        lost = frozenset(
+            one.sid
+            for one in lists.principals(conn)
+            if one.unresolvable or (token is not None and one.listed and one.sid not in listed)
+        )
         teller = _Teller(self._directory, token, lost)
         folder = place.path.rpartition(b"/")[0]
         of_share = lists.stored(conn, policy.share_acl_ids)
