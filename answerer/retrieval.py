@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +14,7 @@ from answerer.folding import cap_and_fold
 from answerer.keyword import KeywordLeg
 from answerer.latecheck import Gate
 from db.search import Passage, Reading
+from notewarden.errors import UsageError
 from notewarden.settings import SearchSettings
 
 RRF_K = 60
@@ -23,6 +24,7 @@ _LEAST_DEPTH = 50
 _MOST_DEPTH = 4_000
 _PHRASE = re.compile(r'"([^"]*)"')
 _WITHOUT = re.compile(r"(?<!\S)-(\w[^\s\"]*)")
+_MOST_CONDITIONS = 50
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,21 @@ def clean(text: str) -> str:
 
 
 def parse_words(words: str) -> Query:
-    """Return the query of a search: quoted phrases must stand in a chunk, a `-word` must not."""
-    phrases = tuple(found.strip() for found in _PHRASE.findall(words) if found.strip())
+    """Return the query of a search: quoted phrases must stand in a chunk, a `-word` must not.
+
+    Raises UsageError for more than 50 of them: each is looked for in every readable chunk.
+    """
+    phrases = _distinct(found.strip() for found in _PHRASE.findall(words) if found.strip())
     unquoted = _PHRASE.sub(" ", words)
-    without = tuple(found for found in _WITHOUT.findall(unquoted) if re.search(r"\w", found))
+    without = _distinct(found for found in _WITHOUT.findall(unquoted) if re.search(r"\w", found))
+    if len(phrases) + len(without) > _MOST_CONDITIONS:
+        raise UsageError(f"A search takes {_MOST_CONDITIONS} quoted phrases and -words at most; use fewer.")
     text = " ".join([*_WITHOUT.sub(" ", unquoted).split(), *phrases])
     return Query(text, None, phrases, without)
+
+
+def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(texts))
 
 
 @dataclass(frozen=True)
@@ -107,6 +118,8 @@ def _fuse(
         + _share(options.keyword_weight, keyword_rank.get(chunk_id))
         for chunk_id in united
     }
+    for chunk_id in leg.exact_holders().intersection(united):
+        fused[chunk_id] += _share(options.keyword_weight, 1)  # as if a third leg had it first
     passages = reading.passages(united)
     fused = adjusted(fused, passages, query.text, options)
     order = sorted(united, key=lambda c: (-fused[c], keyword_rank.get(c, len(united)), c))

@@ -117,14 +117,21 @@ select chunk_id, (embedding <=> %(vector)s) + 0 as distance
 
 -- name: matching
 -- The readable chunks that hold every phrase and none of the words. White space counts as one space, case not.
-select chunk_id from nw.note_chunk,
-       lateral (select ' ' || regexp_replace(lower(normalize(content, NFC)), '\s+', ' ', 'g') || ' ' as spaced,
-                       ' ' || regexp_replace(lower(normalize(content, NFC)), '\W+', ' ', 'g') || ' ' as words) t
- where generation_id = %(generation_id)s and audience_id in (select unnest(app.ids()))
-   and not exists (select from unnest(%(phrases)s::text[]) p
-                    where position(regexp_replace(lower(normalize(p, NFC)), '\s+', ' ', 'g') in t.spaced) = 0)
-   and not exists (select from unnest(%(without)s::text[]) w
-                    where position(' ' || regexp_replace(lower(normalize(w, NFC)), '\W+', ' ', 'g') || ' ' in t.words) > 0)
+-- Each text is folded once: "offset 0" and "materialized" keep the planner from doing it again for every word.
+with phrase as materialized (
+       select regexp_replace(lower(normalize(p, NFC)), '\s+', ' ', 'g') as folded from unnest(%(phrases)s::text[]) p),
+     word as materialized (
+       select ' ' || regexp_replace(lower(normalize(w, NFC)), '\W+', ' ', 'g') || ' ' as folded from unnest(%(without)s::text[]) w),
+     text as (
+       select chunk_id, note_id, seq,
+              ' ' || regexp_replace(lower(normalize(content, NFC)), '\s+', ' ', 'g') || ' ' as spaced,
+              ' ' || regexp_replace(lower(normalize(content, NFC)), '\W+', ' ', 'g') || ' ' as words
+         from nw.note_chunk
+        where generation_id = %(generation_id)s and audience_id in (select unnest(app.ids()))
+       offset 0)
+select chunk_id from text t
+ where not exists (select from phrase where position(phrase.folded in t.spaced) = 0)
+   and not exists (select from word where position(word.folded in t.words) > 0)
  order by note_id, seq
 
 -- name: folders

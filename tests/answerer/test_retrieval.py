@@ -72,6 +72,16 @@ def test_words_phrases_and_exclusions(
     assert (query.text, query.phrases, query.without) == (text, phrases, without)
 
 
+def test_a_search_cannot_be_made_endless_by_conditions(house: House) -> None:
+    repeated = rows(house, "ben", "gateway " + "-hall " * 1_500)
+    assert repeated == rows(house, "ben", "gateway -hall")
+    assert len(parse_words(" ".join(f"-w{n}" for n in range(25)) + ' "a"' * 90).without) == 25
+    with pytest.raises(UsageError, match="50"):
+        rows(house, "ben", " ".join(f"-w{n}" for n in range(51)))
+    with pytest.raises(UsageError, match="50"):
+        rows(house, "ben", " ".join(f'"w{n}"' for n in range(51)))
+
+
 def test_a_phrase_must_stand_and_a_word_must_not(house: House) -> None:
     every = rows(house, "ben", "gateway")
     phrase = rows(house, "ben", '"GATEWAY number  3 stands"')
