@@ -11,7 +11,7 @@ _REPEAT = re.compile(
     r"^\W*(?:(?:can|could|would|will) you |please |kannst du |könntest du |bitte |sorry,? ?|pardon,? ?)*"
     r"(?:(?:repeat|say|show)(?: me)? (?:that|this|it|the (?:last )?answer)(?: again| once more| please)*"
     r"|repeat|say again|again|once more|come again|what did you (?:just )?say|what was that(?: again)?"
-    r"|(?:das )?(?:noch (?:ein)?mal|wiederhole?(?: das)?|nochmals)(?: (?:sagen|wiederholen|bitte))*"
+    r"|(?:das )?(?:noch (?:ein)?mal|wiederhol(?:e|en)(?: das)?|nochmals)(?: (?:sagen|wiederholen|bitte))*"
     r"|was hast du gesagt)(?: please| bitte| for me)?\W*$",
     re.I,
 )

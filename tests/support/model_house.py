@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -155,19 +155,30 @@ NOTES = {
 }
 
 
+@contextmanager
+def standing(
+    server: ServerHandle, template: str, folders: pytest.TempPathFactory, site: Site
+) -> Iterator[ModelHouse]:
+    """Yield an indexed house that several tests may share."""
+    folder = folders.mktemp("model-house")
+    folder.chmod(0o700)
+    with (
+        created(server, template) as name,
+        fake_claude() as fake,
+        Database.from_dsns(server.dsn(OWNER, name), server.dsn(READER, name)) as database,
+    ):
+        house = open_house(folder, fake, write_site(folder, site, fake.url), database)
+        house.sync()
+        yield house
+
+
 @pytest.fixture(scope="session")
 def standing_model_house(
     database_server: ServerHandle, template_database: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ModelHouse]:
     """A house of three notes that many tests ask in; each begins with `fresh`."""
-    folder = tmp_path_factory.mktemp("model-house")
-    folder.chmod(0o700)
-    with created(database_server, template_database) as name, fake_claude() as fake:
-        dsns = database_server.dsn(OWNER, name), database_server.dsn(READER, name)
-        with Database.from_dsns(*dsns) as database:
-            house = open_house(folder, fake, write_site(folder, Site({"notes": NOTES}), fake.url), database)
-            house.sync()
-            yield house
+    with standing(database_server, template_database, tmp_path_factory, Site({"notes": NOTES})) as house:
+        yield house
 
 
 @pytest.fixture
