@@ -120,14 +120,17 @@ class Reading:
     def __init__(self, conn: Connection[Any]) -> None:
         self._conn = conn
         self._sizes: tuple[int, int] | None = None
+        self._whole: datetime | None = None
         self.serving = self._find_serving()
 
     def narrow(self, scope: Scope) -> None:
         """Take away every audience outside the scope."""
+        whole = self.as_of()
         self._sizes = None
         folders = None if scope.folders is None else list(scope.folders)
         shares = None if scope.shares is None else list(scope.shares)
-        self._conn.execute(_SQL["narrow"], {"shares": shares, "folders": folders})
+        kept = self._conn.execute(_SQL["narrow"], {"shares": shares, "folders": folders}).fetchone()
+        self._whole = None if kept and kept[0] else whole
 
     def sizes(self) -> tuple[int, int]:
         """Return how many chunks may be read, and the sum of their lengths in terms."""
@@ -290,7 +293,13 @@ class Reading:
         return bool(row and row[0])
 
     def as_of(self) -> datetime | None:
-        """Return the start of the oldest last good poll among the shares read."""
+        """Return the start of the oldest last good poll among the shares read.
+
+        Where a scope left nothing it is that of all that may be read: a share that the asker cannot see must
+        not show by its age.
+        """
+        if self._whole is not None:
+            return self._whole
         row = self._conn.execute(_SQL["as_of"]).fetchone()
         return None if row is None else row[0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import unicodedata
 from collections.abc import Callable
 
@@ -105,3 +106,24 @@ def test_the_name_of_a_hidden_share_means_nothing(build_house: Callable[..., Hou
         told.append(house.engine.search(house.asker("cleo"), "leave", where, k=500).result)
     assert told[0] == told[1]
     assert told[0].results, "the other folder still counts"
+
+
+def test_a_hidden_share_does_not_show_by_its_age(build_house: Callable[..., House]) -> None:
+    house = build_house()
+    (house.folder / "lab/open/hours.md").unlink()
+    house.sync()
+    (house.folder / "lab").rename(house.folder / "lab away")
+    time.sleep(1.1)
+    house.sync()
+    asker = house.asker("cleo")
+    ages = [
+        house.engine.search(asker, "leave", where).result.as_of
+        for where in (
+            Where(),
+            Where("lab"),
+            Where("unknown"),
+            Where(folders=("unknown",)),
+            Where(folders=("hr",)),
+        )
+    ]
+    assert len(set(ages)) == 1, "the age of the share that was away would tell that there is one"
