@@ -33,6 +33,8 @@ def examine(config: Path | None) -> list[Check]:
     checks = [_looked("configuration", configuration)]
     if settings:
         checks += [_looked(name, look) for name, look in _without_database(settings[0])]
+        for share in settings[0].shares:
+            checks += _all_looked(f"server {share.name}", partial(shares.diagnosed, share))
         checks += _with_database(settings[0])
     else:
         checks.append(_looked("embedded database's programs", stores.programs))
@@ -81,6 +83,17 @@ def _looked(name: str, look: Look) -> Check:
         return Check(name, False, detail, remedy)
     except Exception as error:  # the next check still counts
         return Check(name, False, f"Unexpected fault ({type(error).__name__}).", _NO_REMEDY)
+
+
+def _all_looked(name: str, look: Callable[[], list[Check]]) -> list[Check]:
+    found: list[Check] = []
+
+    def one() -> Check:
+        found.extend(look())
+        return Check(name, True, "")
+
+    failed = _looked(name, one)
+    return found if failed.ok else [failed]
 
 
 def split(sentence: str) -> tuple[str, str]:

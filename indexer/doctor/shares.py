@@ -6,6 +6,7 @@ import os
 import stat
 from collections import deque
 
+from acl.diagnosis import diagnose
 from acl.directory import make_directory
 from acl.model import AccessList
 from acl.mounts import Mount, mount_of
@@ -86,6 +87,14 @@ def permissions(settings: Settings, share: ShareSettings) -> Check:
             f"Correct its permissions on the server; `notewarden why {shown(path)}` shows each layer.",
         )  # fmt: skip
     return Check(name, True, detail)
+
+
+def diagnosed(share: ShareSettings) -> list[Check]:
+    """What a look at the share's file server recognises; nothing where no server is asked."""
+    return [
+        Check(f"{one.name} {share.name}", one.ok, f"{one.detail.rstrip('.')}.", one.remedy)
+        for one in diagnose(share)
+    ]
 
 
 def _of_note(files: Files, root: int, path: bytes, source: Source) -> list[AccessList]:

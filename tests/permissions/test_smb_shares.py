@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from support.permission_world import PermissionWorld
-from support.samba import ACL_XATTR, PLAIN, Samba, ace_bytes, descriptor_bytes, store_descriptor
+from support.samba import ACL_XATTR, PLAIN, Samba, ace_bytes, descriptor_bytes, free_port, store_descriptor
 from support.smb_house import CAST, GIDS, READ, SmbHouse
 
 from acl.diagnosis import Finding, diagnose
@@ -19,6 +19,7 @@ from acl.mounts import Mount
 from acl.sources.smb.names import smb_path, twins
 from acl.sources.smb.pairing import filetime, mismatch
 from acl.sources.smb.source import SmbSource
+from indexer.doctor.run import examine
 from indexer.files import Files
 from indexer.hint import Clock
 from indexer.identity import opened_share
@@ -275,6 +276,29 @@ def test_an_ordinary_share_is_found_right(smb: SmbWorld) -> None:
     os.chown(smb.root / "a.md", smb.house.uid("alice"), 0)
     assert wrong(smb) == {}
     assert "pysmb, SMB 2.002" in {one.name: one.detail for one in findings(smb)}["smb client"]
+
+
+def test_doctor_tells_the_findings(smb: SmbWorld) -> None:
+    smb.serve(PLAIN, model="nt")
+    note = smb.world.write("a.md", mode=0o604)
+    os.chown(note, 0, GIDS["staff"])
+    checks = {check.name: check for check in examine(smb.world.settings.file)}
+    assert checks["smb client notes"].ok and checks["permissions notes"].ok
+    assert not checks["smb model notes"].ok and "nt+posix" in checks["smb model notes"].remedy
+
+
+def test_why_it_is_the_slower_client_is_said(smb: SmbWorld, start_samba: Callable[..., Samba]) -> None:
+    smb.house.server = start_samba(CAST, GIDS, admin_users="svc", server_min_protocol="SMB2_02")
+    smb.serve(ACL_XATTR, require_signing=True)
+    told = {one.name: one.detail for one in findings(smb)}
+    assert told["smb client"] == "smbprotocol, SMB 3.1.1, since require_signing is set"
+
+
+def test_a_server_that_is_away_is_a_finding(smb: SmbWorld) -> None:
+    smb.serve(ACL_XATTR)
+    smb.world.configure("off", {**smb.house.shares["notes"]["acl"], "port": free_port()})
+    (told,) = findings(smb)
+    assert not told.ok and "cannot be reached" in told.detail and "port" in told.remedy
 
 
 def test_an_administrators_session_is_not_taken_for_force_user(smb: SmbWorld) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -26,26 +27,39 @@ def diagnose_smb(share: ShareSettings, connect: Connect | None = None) -> list[F
     session = SmbSession(login_of(share.name, acl), chosen)
     try:
         if not session.open():
-            return [Finding("smb log-in", False, f"{share.name}: {session.closed}", "correct the account")]
+            return [_failed("smb log-in", session.closed)]
         return list(_findings(share, session))
     except ShareUnavailable as error:
-        return [Finding("smb server", False, f"{share.name}: {error}", "see the sentence before")]
+        return [_failed("smb server", str(error))]
     finally:
         session.reset()
 
 
 def _findings(share: ShareSettings, session: SmbSession) -> Iterator[Finding]:
     prefix = share.acl.share.strip("/").partition("/")[2]
-    yield Finding("smb client", True, f"{share.name}: {session.described()}")
+    yield Finding("smb client", True, session.described() + _why(share, session))
     forced = shows_one_user(session, share.path, prefix)
-    yield Finding(
-        "smb one user", not forced, f"{share.name}: {forced or 'acts as whoever logs in'}", _remedy(forced)
-    )
+    yield Finding("smb one user", not forced, forced or "it acts as whoever logs in", _remedy(forced))
     found = list(samples(session, share.path, prefix))
     yield _readable(share, found)
     yield _model(share, found)
     yield _modes(share)
     yield _gates(share, session)
+
+
+def _failed(name: str, sentence: str) -> Finding:
+    """A refusal of ours says what to do behind its last colon or semicolon."""
+    detail, _, remedy = re.sub(r"; (?=[^;]*$)", "\n", sentence.rstrip(".")).partition("\n")
+    return Finding(name, False, detail, remedy or "look at the server")
+
+
+def _why(share: ShareSettings, session: SmbSession) -> str:
+    """Why it is the slower client, where that was left to us."""
+    if share.acl.client != "auto" or "smbprotocol" not in session.described():
+        return ""
+    if share.acl.require_signing:
+        return ", since require_signing is set"
+    return ", since the server demands more than pysmb speaks (SMB 2.1 or higher, or encryption)"
 
 
 def _remedy(forced: str) -> str:
@@ -54,11 +68,11 @@ def _remedy(forced: str) -> str:
 
 def _readable(share: ShareSettings, found: list[Sample]) -> Finding:
     if found:
-        return Finding("smb descriptors", True, f"{share.name}: {len(found)} looked at, and readable")
+        return Finding("smb descriptors", True, f"{len(found)} looked at, and readable")
     return Finding(
         "smb descriptors",
         False,
-        f"{share.name}: no note's permissions can be read by {share.acl.username!r}",
+        f"no note's permissions can be read by {share.acl.username!r}",
         "give that account READ_CONTROL everywhere, or set admin_share to a hidden share of the same path in "
         "which it is an administrator",
     )
@@ -72,10 +86,10 @@ def _model(share: ShareSettings, found: list[Sample]) -> Finding:
         return Finding(
             "smb model",
             False,
-            f"{share.name}: {shaped} of {len(found)} lists allow nothing in places: they stand for modes",
+            f"{shaped} of {len(found)} lists allow nothing in places: they stand for modes",
             'set model = "posix", or "nt+posix" where the share has vfs objects = acl_xattr',
         )
-    return Finding("smb model", True, f"{share.name}: model {model!r} fits the {len(found)} lists looked at")
+    return Finding("smb model", True, f"model {model!r} fits the {len(found)} lists looked at")
 
 
 def _modes(share: ShareSettings) -> Finding:
@@ -83,10 +97,10 @@ def _modes(share: ShareSettings) -> Finding:
         return Finding(
             "smb modes",
             False,
-            f"{share.name}: a chmod on the server does not show over SMB; modes are guessed from the lists",
+            "a chmod on the server does not show over SMB; modes are guessed from the lists",
             "set posix_path to the server's own disk or an NFS view of the same tree",
         )
-    return Finding("smb modes", True, f"{share.name}: nothing hangs on modes that do not show")
+    return Finding("smb modes", True, "nothing hangs on modes that do not show")
 
 
 def _gates(share: ShareSettings, session: SmbSession) -> Finding:
@@ -100,11 +114,11 @@ def _gates(share: ShareSettings, session: SmbSession) -> Finding:
             return Finding(
                 "smb share permissions",
                 False,
-                f"{share.name}: unknown, so nobody is shown anything: {error}",
+                f"unknown, so nobody is shown anything: {error}",
                 "declare share_readers in [share.acl], or let the account be an administrator on IPC$ (for "
                 "Samba `admin users` in [global])",
             )
         told = f"declared, since {error}"
     if not declared:
         told += "; `valid users` and the like show nowhere: where the share has them, declare share_readers"
-    return Finding("smb share permissions", True, f"{share.name}: {told}")
+    return Finding("smb share permissions", True, told)
