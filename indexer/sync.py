@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
 from acl.directory import Directory, make_directory
 from acl.source import Source, make_source
-from db import generations, latecheck, runs, shares
+from db import generations, latecheck, runs, shares, usage
 from db.lists import ListStore
 from db.pool import Connection, Database
 from indexer.context import Progress, Run, Tries, recipe
@@ -20,7 +21,7 @@ from indexer.patience import LIMIT_S, Patience
 from indexer.poll import SharePoll
 from indexer.report import SyncReport
 from indexer.takeover import take_over
-from notewarden.embedding.base import Embedder
+from notewarden.embedding.base import Embedder, Metered
 from notewarden.embedding.factory import make_embedder
 from notewarden.errors import NotewardenError, ShareUnavailable
 from notewarden.log import get_logger, naming
@@ -112,10 +113,18 @@ class Indexer:
                 runs.end(conn, run_id, report.as_json(), getattr(error, "exit_code", 1), type(error).__name__)
             raise
         report.seconds = time.monotonic() - began
+        self._book(conn)
         runs.end(conn, run_id, report.as_json(), report.exit_code)
         if options.only is None:
             latecheck.settle(conn, started, report.exit_code)
         return report
+
+    def _book(self, conn: Connection) -> None:
+        """Write what the embedding provider bills for this run."""
+        tokens = self.embedder.take_tokens() if isinstance(self.embedder, Metered) else 0
+        if tokens:
+            cost = Decimal(tokens) * Decimal(str(self.settings.embedding.price)) / 1_000_000
+            usage.add(conn, usage.Used("", self.settings.embedding.model, tokens, 0, cost))
 
     def _prepare(self, conn: Connection, report: SyncReport, options: Options) -> Run:
         shares.close_after_step(conn)

@@ -194,6 +194,7 @@ class EmbeddingSettings(Section):
     model_sha256: kind.Sha256 = None
     api_key_file: kind.OptionalPath = None
     base_url: kind.Address = None
+    price: Annotated[float, Field(ge=0)] = 0.0
 
     @model_validator(mode="before")
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,14 @@ from notewarden.errors import EmbeddingFailed
 Vectors = npt.NDArray[np.float32]
 
 _NORM_SLACK = 0.01  # what float32 and a provider's rounding may take from unit length
+
+
+@runtime_checkable
+class Metered(Protocol):
+    """A model whose provider bills tokens."""
+
+    def take_tokens(self) -> int:
+        """Return how many tokens were billed since this was last asked."""
 
 
 class Embedder(Protocol):

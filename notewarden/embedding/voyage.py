@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from types import ModuleType
 from typing import Any
 
@@ -20,10 +21,12 @@ from tenacity import (
 
 from notewarden.embedding.base import Vectors, require_unit_vectors
 from notewarden.errors import EmbeddingFailed, QuotaReached
+from notewarden.privacy import redact_for_embedding
 
 _MAX_TEXTS = 1_000  # the provider's limit for one call
 _MAX_CHARACTERS = 120_000  # its smallest token limit for one call, at the worst of one token a character
 _WINDOW = 32_000
+_REDACTION = "r1"  # how private parts are replaced: another way gives other vectors
 _TIMEOUT_S = 60.0
 _LONGEST_WAIT_S = 60.0
 _DOCUMENT_ATTEMPTS, _QUERY_ATTEMPTS = 6, 3  # a person waits for a question, nobody for a sync
@@ -59,7 +62,8 @@ class VoyageEmbedder:
 
     Calls that fail in passing are repeated, with growing waits or the server's Retry-After; a batch that is
     refused is halved until it passes or one text stands alone. A reply whose count, order, dimension or
-    length of vectors does not fit the request is a failed call, never half a result.
+    length of vectors does not fit the request is a failed call, never half a result. What is private is
+    replaced by its kind before anything is sent, in notes and questions alike.
     """
 
     relevance_floor = 0.40
@@ -69,12 +73,14 @@ class VoyageEmbedder:
         self, model: str, dimension: int, access: VoyageAccess, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         self.dimension = dimension
-        self.identity = f"voyage/{model}/{dimension}"
+        self.identity = f"voyage/{model}/{dimension}/{_REDACTION}"
         self._model, self._access, self._sleep = model, access, sleep
+        self._tokens, self._counting = 0, Lock()
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Return one unit row per text, shape (len(texts), dimension). Raises EmbeddingFailed."""
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
+        texts = [redact_for_embedding(text) for text in texts]
         for first, last in _batches(texts):
             rows[first:last] = self._embed_halving(texts[first:last])
         return rows
@@ -82,7 +88,7 @@ class VoyageEmbedder:
     def embed_query(self, text: str) -> Vectors:
         """Return the unit vector, shape (dimension,), of a question. Raises EmbeddingFailed."""
         try:
-            unit: Vectors = self._embed([text], "query", _QUERY_ATTEMPTS)[0]
+            unit: Vectors = self._embed([redact_for_embedding(text)], "query", _QUERY_ATTEMPTS)[0]
         except _Refused:
             raise EmbeddingFailed(
                 "The embedding provider does not take this question.", permanent=True
@@ -150,7 +156,22 @@ class VoyageEmbedder:
             raise _ours(error) from None  # its text carries headers and bodies: neither shown nor logged
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise _Transient(f"its reply cannot be read ({type(error).__name__})") from None
+        self._count(reply)
         return self._checked(reply, len(texts))
+
+    def take_tokens(self) -> int:
+        """Return how many tokens were billed since this was last asked."""
+        with self._counting:
+            tokens, self._tokens = self._tokens, 0
+        return tokens
+
+    def _count(self, reply: Any) -> None:
+        try:
+            tokens = int(reply["usage"]["total_tokens"])
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return
+        with self._counting:
+            self._tokens += max(tokens, 0)
 
     def _checked(self, reply: Any, count: int) -> Vectors:
         try:

@@ -145,10 +145,24 @@ def test_the_factory_takes_key_address_model_and_dimension(fake: FakeVoyage, tmp
     made = make_embedder(settings)
     made.embed_query("why?")
     assert fake.requests[0]["model"] == "voyage-4-lite"
-    assert made.identity == "voyage/voyage-4-lite/8"
+    assert made.identity == "voyage/voyage-4-lite/8/r1"
 
 
 def test_without_a_key_the_configuration_is_refused() -> None:
     settings = EmbeddingSettings.model_validate({"provider": "voyage"})
     with pytest.raises(ConfigError, match="VOYAGE_API_KEY"):
         make_embedder(settings)
+
+
+def test_what_is_private_never_leaves_with_a_text(embedder: VoyageEmbedder, fake: FakeVoyage) -> None:
+    private = "Write to anna@example.com or call +49 30 1234567, password: hunter2!"
+    sent = "Write to [E-MAIL] or call [PHONE], password: [SECRET]"
+    embedder.embed_documents([private])
+    embedder.embed_query(private)
+    assert [text.rstrip("!") for request in fake.requests for text in request["input"]] == [sent, sent]
+
+
+def test_billed_tokens_are_counted_once(embedder: VoyageEmbedder) -> None:
+    embedder.embed_documents(TEXTS)
+    embedder.embed_query("why?")
+    assert (embedder.take_tokens(), embedder.take_tokens()) == (2, 0)
