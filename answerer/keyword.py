@@ -88,6 +88,15 @@ class KeywordLeg:
         scorer.doc_freqs, scorer.doc_len, scorer.idf = counts, lengths, dict(self.idf)
         return dict(zip(candidates, map(float, scorer.get_scores(self.terms)), strict=True))
 
+    def exact_holders(self) -> set[int]:
+        """Return the chunks that hold, as it stands, a code, version, host or path that the question names.
+
+        What stands in more than one chunk in twenty tells nothing and is left out.
+        """
+        most = max(1, self.n_chunks // 20)
+        named = [word for word in self.words if word.terms[0].startswith("=") and len(word.holders) <= most]
+        return {chunk_id for word in named for chunk_id in word.holders.tolist()}
+
     def _idf_by_term(self, ids: Mapping[str, int]) -> dict[str, float]:
         frequency = {term: len(self._postings.holders(ids[term])) for term in ids}
         return {term: idf(self.n_chunks, frequency.get(term, 0)) for term in self.terms}
