@@ -197,6 +197,22 @@ def test_a_revocation_counts_in_the_very_next_answer(smb: SmbWorld) -> None:
         smb.house.server.sharesec("notes", "O:BAG:SYD:(A;;0x1f01ff;;;WD)")
 
 
+def test_what_was_asked_before_a_check_does_not_count_in_it(smb: SmbWorld) -> None:
+    """Threads share a source: one's check must not be answered by what another asked earlier."""
+    smb.serve(ACL_XATTR)
+    note = smb.write("a.md", (ALLOW, "staff"))
+    source = SmbSource(smb.world.settings.shares[0], smb.world.directory)
+    source.check()
+    with open(note, "rb") as file:
+        source.prefetch(b"", [b"a.md"])
+        smb.give("a.md", (ALLOW, "alice"))
+        held = source._ahead
+        source.recheck()
+        source._ahead = held  # as if the other thread had been told only now
+        now = source.note_lists(file.fileno(), b"a.md")
+    assert now[0].readers == {smb.house.sid("alice")}
+
+
 def test_names_that_smb_cannot_say_are_unreadable_with_their_reason(smb: SmbWorld) -> None:
     smb.serve(ACL_XATTR)
     names = {b"a:b.md": "character", b"caf\xe9.md": "UTF-8", b"q?.md": "character"}

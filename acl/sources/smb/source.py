@@ -64,7 +64,8 @@ class SmbSource:
         self._forced = ""
         self._probed_at: float | None = None
         self._twins: dict[bytes, frozenset[bytes]] = {}
-        self._ahead: dict[bytes, Answer] = {}
+        self._ahead: dict[bytes, tuple[float, Answer]] = {}
+        self._since = 0.0
         self._lock = Lock()
         self._look_at_mount = look_at_mount
         self._own_text = _has_own_file_ids(look_at_mount(share.path))
@@ -128,7 +129,9 @@ class SmbSource:
         if closed:
             raise NoteUnreadable(f"its share is closed: {closed}")
         with self._lock:
-            answer = self._ahead.pop(path, None)
+            asked_at, answer = self._ahead.pop(path, (0.0, None))
+            if asked_at < self._since:  # asked before this check began: another thread's
+                answer = None
         answer = self._paired(fd, path, answer or self._ask(path))
         return self._layers.note(answer.raw, self._mode(path, answer))
 
@@ -146,16 +149,17 @@ class SmbSource:
                 asked[path] = self._address(path)
             except NoteUnreadable:
                 continue
-        found = dict(zip(asked, self._session.answers(list(asked.values())), strict=True))
+        now = time.monotonic()
+        told = self._session.answers(list(asked.values()))
         with self._lock:
-            self._ahead = found
+            self._ahead = {path: (now, answer) for path, answer in zip(asked, told, strict=True)}
 
     def _check_mount(self) -> None:
         self._own_text = _has_own_file_ids(self._look_at_mount(self._share.path))
         if self._tree is not None:
             self._tree.check()
         with self._lock:
-            self._twins, self._ahead = {}, {}
+            self._twins, self._ahead, self._since = {}, {}, time.monotonic()
 
     @property
     def gives_text(self) -> bool:
