@@ -34,7 +34,7 @@ def rewrite(world: ShareWorld, numbers: range, version: int) -> None:
 def start(world: ShareWorld, server: ServerHandle, database: str) -> subprocess.Popen[bytes]:
     dsns = server.dsn(OWNER, database), server.dsn(READER, database)
     process = subprocess.Popen(
-        [sys.executable, str(HERE / "sync_forever.py"), str(world.settings.file), *dsns],
+        [sys.executable, str(HERE / "sync_forever.py"), str(world.settings.file), *dsns, "384"],
         stdout=subprocess.PIPE,
         cwd=HERE.parent.parent,
         env={**os.environ, "PYTHONPATH": str(HERE.parent.parent)},
