@@ -21,6 +21,7 @@ from indexer.patience import LIMIT_S, Patience
 from indexer.poll import SharePoll
 from indexer.report import SyncReport
 from indexer.takeover import take_over
+from indexer.vectortending import tend
 from notewarden.embedding.base import Embedder, Metered
 from notewarden.embedding.factory import make_embedder
 from notewarden.errors import NotewardenError, ShareUnavailable
@@ -168,6 +169,8 @@ class Indexer:
         tried = run.tries.after(run.report.chunks_embedded)
         generations.set_fruitless(run.conn, run.generation_id, tried)
         ListStore(run.conn, self.directory).drop_unused()
+        if not run.stopped():
+            tend(run.conn, self.settings.search)
 
 
 def _stands(root: Path) -> bool:
