@@ -37,6 +37,7 @@ _BUSY_TICK_S = 0.5
 _STOP_PATIENCE_S = 3.5  # for the worker, of the 5 s that a stop may take
 _STALLED_S = 1800.0  # without a sign of life from the worker the manager is to start us anew
 _CLOCK_STEP_S = 5.0
+_SETTLE_S = 2.0  # after a change was told: whoever saves one note often saves another
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class Daemon:
         self.stopping = threading.Event()
         self.reload_wanted = threading.Event()
         self._yielding = threading.Event()
+        self._change_told = threading.Event()
         self._means = means
         self._database = database
         self._post = Post(database)
@@ -84,6 +86,11 @@ class Daemon:
     def wake_fd(self) -> int:
         """The file descriptor to write a byte to from a signal."""
         return self._wake_w
+
+    def change_told(self) -> None:
+        """A share's server told of a change: poll soon, but not for each of many. Any thread may call it."""
+        self._change_told.set()
+        self.wake()
 
     def wake(self) -> None:
         """Let the loop look again at once."""
@@ -118,6 +125,9 @@ class Daemon:
         self._post.heard()
         self._take_requests()
         self._take_outcomes()
+        if self._change_told.is_set():
+            self._change_told.clear()
+            self.timetable.within(POLL, _SETTLE_S)
         due = self.timetable.tick()
         self._settle_results()
         self._tell()

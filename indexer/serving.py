@@ -15,6 +15,7 @@ from indexer.daemon import Daemon, Means
 from indexer.latedoor import late_door
 from indexer.metrics import metrics_door
 from indexer.setup import equip
+from indexer.watching import watchers
 from notewarden import systemd
 from notewarden.errors import DatabaseUnavailable
 from notewarden.log import configure_logging, get_logger
@@ -109,5 +110,5 @@ def _signals(daemon: Daemon) -> Iterator[list[int]]:
 @contextmanager
 def _doors(daemon: Daemon, database: Database) -> Iterator[None]:
     """Open what others may ask the daemon: its numbers, and the late check."""
-    with late_door(lambda: daemon.settings, database), metrics_door(daemon, database):
+    with late_door(lambda: daemon.settings, database), metrics_door(daemon, database), watchers(daemon):
         yield

@@ -102,7 +102,8 @@ class Status:
             yield f"{name}: never synced yet; run `notewarden sync`"
             return
         if self.daemon_ever and (polled is None or self.now - polled > 3 * self.poll):
-            yield f"{name}: the last poll is older than three times [schedule] poll; does the daemon run?"
+            why = "does the daemon run?" if self.daemon is None else "the daemon is still at it"
+            yield f"{name}: the last poll is older than three times [schedule] poll; {why}"
         if swept is None or self.now - swept > share.max_age / 2:
             yield (
                 f"{name}: permissions were last read completely {_ago(self.now, swept)}, and from "
