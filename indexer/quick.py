@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from db import requests
 from db.pool import Database
 from indexer.progress import ProgressLine
 from indexer.setup import equip
@@ -12,10 +13,16 @@ from notewarden.settings import Settings
 
 
 def quick_sync(settings: Settings) -> None:
-    """Poll every share once; return at once if another indexer is at work. Raises as Indexer.sync does."""
+    """Poll every share once; return at once if another indexer or a daemon is at work.
+
+    Raises as Indexer.sync does.
+    """
     equipment = equip(settings)
     progress = ProgressLine(terminal_only=True)
     with Database.open(settings) as database, suppress(IndexerBusy):
+        with database.owner() as conn:
+            if requests.daemon(conn) is not None:
+                return
         indexer = Indexer(settings, database, directory=equipment.directory, embedder=equipment.embedder)
         try:
             indexer.sync(Options(progress=progress))

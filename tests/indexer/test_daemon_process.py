@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from support.command import PROGRAM, Site
 
+from indexer.quick import quick_sync
+
 
 class Running:
     """A daemon that runs as a process of its own."""
@@ -217,3 +219,13 @@ def test_a_configuration_that_cannot_be_used_ends_it_at_once(site: Site) -> None
     answer = site.run("run")
     assert answer.code == 2
     assert "proc" in answer.sentence()
+
+
+def test_a_question_starts_no_poll_of_its_own_beside_a_daemon(site: Site, daemon: Running) -> None:
+    until(lambda: indexed(site) == 3)
+    site.write("new.md")
+    quick_sync(site.settings)
+    assert indexed(site) == 3
+    assert daemon.stop()[0] == 0
+    quick_sync(site.settings)
+    assert indexed(site) == 4
