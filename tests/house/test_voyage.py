@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_voyage import GOOD_KEY, FakeVoyage, serving, texts_of, unit_vector
+from support.fake_voyage import GOOD_KEY, FakeVoyage, serving, texts_of, unit_vector
 
 from notewarden.embedding import make_embedder
 from notewarden.embedding.voyage import VoyageAccess, VoyageEmbedder

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import random
+import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ class FakeVoyage:
     poison: str = "\0never"
     requests: list[dict[str, Any]] = field(default_factory=list)
     url: str = ""
+    patience: threading.Event = field(default_factory=threading.Event)  # set, a slow reply goes on
 
     def reply(self, body: dict[str, Any], key: str | None) -> tuple[int, dict[str, str], Any]:
         self.requests.append(body)
@@ -36,9 +38,29 @@ class FakeVoyage:
             return int(fault), {"Retry-After": "7"} if fault == "429" else {}, {"detail": f"fault {fault}"}
         if fault == "garbage":
             return 200, {}, "<html>a proxy's page</html>"
+        if "documents" in body:
+            return 200, {}, self._ranking(body, fault)
         if len(body["input"]) > self.max_texts or any(self.poison in text for text in body["input"]):
             return 400, {}, {"detail": "The batch is too large."}
         return 200, {}, self._embeddings(body, fault)
+
+    def _ranking(self, body: dict[str, Any], fault: str) -> dict[str, Any]:
+        """Score documents by how many words of the query they hold, best first as the provider does."""
+        words = set(body["query"].casefold().split())
+        data: list[dict[str, Any]] = [
+            {"index": at, "relevance_score": len(words & set(text.casefold().split())) / (len(words) or 1)}
+            for at, text in enumerate(body["documents"])
+        ]
+        data.sort(key=lambda entry: -entry["relevance_score"])
+        if fault == "short":
+            data.pop()
+        elif fault == "twice":
+            data[0]["index"] = data[-1]["index"]
+        elif fault == "nan":
+            data[0]["relevance_score"] = math.nan
+        elif fault == "nothing":
+            return {"object": "list"}
+        return {"object": "list", "data": data, "model": body["model"], "usage": {"total_tokens": 1}}
 
     def _embeddings(self, body: dict[str, Any], fault: str) -> dict[str, Any]:
         length = self.dimension + (fault == "dimension")
@@ -77,6 +99,15 @@ def serving(fake: FakeVoyage) -> Iterator[FakeVoyage]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if fake.faults[:1] == ["dropped"]:
+                fake.requests.append(body)
+                fake.faults.pop(0)
+                self.close_connection = True
+                self.connection.shutdown(socket.SHUT_RDWR)
+                return
+            if fake.faults[:1] == ["slow"]:
+                fake.faults.pop(0)
+                fake.patience.wait(20)
             status, headers, content = fake.reply(body, self.headers.get("Authorization"))
             raw = content.encode() if isinstance(content, str) else json.dumps(content).encode()
             self.send_response(status)
