@@ -22,7 +22,7 @@ from indexer.files import Files
 from indexer.hint import hint_of
 from indexer.identity import Identity
 from indexer.patterns import Patterns
-from notewarden.errors import ConfigError, NoteError, ShareUnavailable
+from notewarden.errors import ConfigError, NoteError, ShareRefused, ShareUnavailable
 from notewarden.settings import Settings
 from notewarden.settings_sections import ShareSettings
 
@@ -97,10 +97,14 @@ class _ShareCheck:
         with self._lock:
             try:
                 return self._look(notes)
+            except (
+                ShareRefused,
+                ConfigError,
+                OSError,
+            ):  # an answer, or none to be had: nothing to fall back on
+                return _all(notes, NoteNow("error"))
             except ShareUnavailable:
                 return _all(notes, NoteNow("unreachable"))
-            except (ConfigError, OSError):  # rights cannot be had: that closes, it does not fall back
-                return _all(notes, NoteNow("error"))
 
     def _look(self, notes: Sequence[Indexed]) -> dict[int, NoteNow]:
         with self._opened_root() as root:

@@ -38,6 +38,10 @@ class ShareUnavailable(NotewardenError):
     exit_code = 4
 
 
+class ShareRefused(ShareUnavailable):
+    """The file server answers, but does not let this service in; nothing was deleted."""
+
+
 class IndexTooOld(NotewardenError):
     """The permissions in the index are too old to be trusted; run a sync."""
 

@@ -55,15 +55,22 @@ class SmbRefused(NotewardenError):
     """The file server cannot be used; the sentence says which setting meets which.
 
     `demands_more`: another client may well succeed. `guest`: it would let us in, but as nobody in particular.
-    `status` is the NT status, 0 if there was none.
+    `status` is the NT status, 0 if there was none. `unreachable`: no connection could be made at all.
     """
 
     exit_code = 4
 
     def __init__(
-        self, message: str, *, demands_more: bool = False, guest: bool = False, status: int = 0
+        self,
+        message: str,
+        *,
+        demands_more: bool = False,
+        guest: bool = False,
+        status: int = 0,
+        unreachable: bool = False,
     ) -> None:
         super().__init__(message)
+        self.unreachable = unreachable
         self.demands_more = demands_more
         self.guest = guest
         self.status = status

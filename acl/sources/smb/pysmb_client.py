@@ -236,7 +236,8 @@ def _logged_in(login: Login) -> _Connection:
 def _unreachable(login: Login, error: Exception) -> SmbRefused:
     told = getattr(error, "strerror", None) or "no answer"
     return SmbRefused(
-        f"{login.host} port {login.port} cannot be reached ({told}); check server and port in [share.acl]."
+        f"{login.host} port {login.port} cannot be reached ({told}); check server and port in [share.acl].",
+        unreachable=True,
     )
 
 

@@ -8,7 +8,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, TypeVar
 
 from acl.sources.smb.client import Answer, Login, SmbClient, SmbGone, SmbRefused, as_guest
-from notewarden.errors import ConfigError, ShareUnavailable
+from notewarden.errors import ConfigError, ShareRefused, ShareUnavailable
 from notewarden.secret_files import read_secret
 
 if TYPE_CHECKING:
@@ -126,7 +126,8 @@ class SmbSession:
             if error.guest:
                 self.closed = str(error).rstrip(".")
                 return None
-            raise ShareUnavailable(str(error)) from error
+            kind = ShareUnavailable if error.unreachable else ShareRefused
+            raise kind(str(error)) from error
         except SmbGone as error:
             raise ShareUnavailable(str(error)) from error
         if client.guest:

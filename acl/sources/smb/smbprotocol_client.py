@@ -193,7 +193,8 @@ def _refused_login(login: Login, error: Exception) -> SmbRefused:
     if isinstance(error, OSError) or "Failed to connect" in str(error):
         return SmbRefused(
             f"{login.host} port {login.port} cannot be reached ({error}); check server and port in "
-            "[share.acl]."
+            "[share.acl].",
+            unreachable=True,
         )
     if status == NOT_SUPPORTED:
         return SmbRefused(
