@@ -65,6 +65,7 @@ class Samba:
     folder: Path = Path("/nonexistent")
     pid: int = 0
     _process: subprocess.Popen[bytes] | None = None
+    _edition: int = 0
 
     def start(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="nwsmb-", dir="/tmp"))
@@ -108,6 +109,7 @@ class Samba:
     def share(self, name: str, path: Path, options: Mapping[str, str]) -> None:
         """Serve one more folder, or the same name anew with other options."""
         self.shares[name] = (path, options)
+        self._edition += 1
         self._write_conf()
         if self._process is not None:
             os.kill(self.pid, signal.SIGHUP)
@@ -193,7 +195,13 @@ class Samba:
         }
         lines = ["[global]", *(f"{key} = {value}" for key, value in top.items())]
         for name, (path, options) in self.shares.items():
-            usual = {"path": str(path), "read only": "no", "store dos attributes": "no", **options}
+            usual = {
+                "comment": f"edition {self._edition}",
+                "path": str(path),
+                "read only": "no",
+                "store dos attributes": "no",
+                **options,
+            }
             lines += [f"[{name}]", *(f"{key} = {value}" for key, value in usual.items())]
         (self.folder / "smb.conf").write_text("\n".join(lines) + "\n")
 
@@ -243,10 +251,11 @@ class Samba:
 
 
 def _is_served(server: Samba, name: str) -> bool:
-    """Whether a new session sees the share: the answer to a tree connect."""
+    """Whether a new session sees the share as it was last configured."""
     user = next(iter(server.people))
     with contextlib.closing(server.connect(user)) as session:
-        return any(one.name.lower() == name.lower() for one in session.listShares())
+        told = {one.name.lower(): one.comments for one in session.listShares()}
+        return told.get(name.lower(), "").rstrip("\0") == f"edition {server._edition}"
 
 
 def free_port() -> int:
