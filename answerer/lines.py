@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from queue import Empty, Queue
 from threading import Event, Thread
 from typing import Any
 
+from anyio import to_thread
 from fastapi.responses import StreamingResponse
 
 from answerer.results import Answer
@@ -63,14 +64,15 @@ def as_lines(answer: _Answering) -> StreamingResponse:
     return StreamingResponse(_lines(work, first), media_type=LINES, headers={"Content-Type": LINES})
 
 
-def _lines(work: _Work, first: dict[str, Any]) -> Iterator[bytes]:
+async def _lines(work: _Work, first: dict[str, Any]) -> AsyncIterator[bytes]:
     event: dict[str, Any] | None = first
     try:
         while event is not None:
             yield _line(event)
-            event = None if event.keys() & {"answer", "error"} else _next(work)
+            last = bool(event.keys() & {"answer", "error"})
+            event = None if last else await to_thread.run_sync(_next, work, abandon_on_cancel=True)
     finally:
-        work.left.set()
+        work.left.set()  # also where the client has gone: then this is cancelled
 
 
 def _next(work: _Work) -> dict[str, Any]:
@@ -78,7 +80,7 @@ def _next(work: _Work) -> dict[str, Any]:
         try:
             return work.events.get(timeout=_PATIENCE_S)
         except Empty:
-            if not work.thread.is_alive() and work.events.empty():
+            if work.left.is_set() or not (work.thread.is_alive() or work.events.qsize()):
                 return {"error": NotewardenError(_BUG)}
 
 
