@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -33,21 +34,26 @@ def open_local(file: Path, *, sync: bool) -> Iterator[Tell]:
     """Yield the function that answers for the account of the effective uid.
 
     With `sync` a quick sync comes first when the last poll is older than the schedule's. Raises whatever
-    configuration, directory, database and embedding model raise.
+    configuration, directory, database and embedding model raise. Who may not ask hears that, and nothing of
+    an index that belongs to another account: it is opened for the first who may.
     """
     settings = load_settings(file)
     configure_logging(settings.log)
     directory = make_directory(settings)
     doorkeeper = Doorkeeper(directory, settings, service=False)
-    with _open(settings, sync) as database:
-        engine = Engine(settings, database, directory, make_embedder(settings.embedding))
-        yield lambda wish: _tell(engine, doorkeeper, wish)
+    with ExitStack() as held:
 
+        @cache
+        def engine() -> Engine:
+            database = held.enter_context(_open(settings, sync))
+            return Engine(settings, database, directory, make_embedder(settings.embedding))
 
-def _tell(engine: Engine, doorkeeper: Doorkeeper, wish: Wish) -> Told:
-    asker = doorkeeper.asker(os.geteuid(), wish.fields.get("as"))
-    reply = _reply(engine, asker, wish)
-    return Told(reply.result.to_json(), reply.notices)
+        def tell(wish: Wish) -> Told:
+            asker = doorkeeper.asker(os.geteuid(), wish.fields.get("as"))
+            reply = _reply(engine(), asker, wish)
+            return Told(reply.result.to_json(), reply.notices)
+
+        yield tell
 
 
 def _reply(engine: Engine, asker: Asker, wish: Wish) -> Reply[Any]:

@@ -236,3 +236,11 @@ def test_a_question_finds_what_was_written_since_the_last_poll(tmp_path: Path) -
     time.sleep(1.1)
     done = ask(config, "axolotl", "--as", "cleo")
     assert done.returncode == 0 and b"new.md" in done.stdout, "the index answers"
+
+
+def test_who_asks_is_known_before_an_index_is_opened(tmp_path: Path) -> None:
+    write_house(tmp_path)
+    config = tmp_path / "config.toml"
+    told = ask(config, "--no-sync", "--as", "nosuch", "leave")
+    assert (told.returncode, b"nosuch" in told.stderr) == (5, True), told.stderr
+    assert ask(config, "--no-sync", "--as", "anna", "leave").returncode == 7, "nothing was ever indexed"
