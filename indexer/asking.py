@@ -101,3 +101,5 @@ def _show(line: ProgressLine, standing: Standing) -> None:
     made.pop("elapsed_s", None)
     if made:
         line(Progress(**made))
+    else:
+        line.say("waiting for the note in work")

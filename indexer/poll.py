@@ -114,6 +114,8 @@ class SharePoll:
         if not found.unread and (self._run.permissions or not asks_each(poll.opened.source)):
             shares.swept(conn, share_id, poll.started)
         self._index(poll, survey, found)
+        if self._run.stopped():
+            return  # notes were left out: what is known is not what stands
         shares.polled(conn, share_id, poll.started, {"root": seen, "policy": policy})
 
     def _answered(self, look: Callable[[], _T]) -> _T:

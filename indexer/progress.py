@@ -46,6 +46,13 @@ class ProgressLine:
         self._stream.flush()
         self._open = self._terminal
 
+    def say(self, words: str) -> None:
+        """Show on a terminal what is waited for."""
+        if self._terminal:
+            self._stream.write(f"{_CLEAR}{words} … {_length(self._clock() - self._began)}")
+            self._stream.flush()
+            self._open = True
+
     def close(self) -> None:
         """Take the moving line away."""
         if self._open:

@@ -23,13 +23,11 @@ from typing import Any
 
 import pytest
 from support.command import PROGRAM, Site, as_url
+from support.fake_voyage import GOOD_KEY, FakeVoyage, serving
 
 from db import postmaster
 from db.pool import OWNER, READER
 from db.server import EmbeddedServer, ServerHandle
-
-sys.path.append(str(Path(__file__).parents[1] / "house"))
-from support.fake_voyage import GOOD_KEY, FakeVoyage, serving
 
 LENGTH_S = float(os.environ.get("NOTEWARDEN_PROVE_SECONDS", "3600"))
 NOTES = 5_000
