@@ -21,11 +21,15 @@ from db.notes import Known
 from indexer.files import Files
 from indexer.hint import hint_of
 from indexer.identity import Identity
+from indexer.patience import Patience
 from indexer.patterns import Patterns
 from notewarden.errors import ConfigError, NoteError, ShareRefused, ShareUnavailable
 from notewarden.settings import Settings
 from notewarden.settings_sections import ShareSettings
 
+# An answer, if not the one we hoped for: it closes, and nothing is fallen back on.
+_ANSWERS = (ShareRefused, ConfigError, OSError)
+_LONGEST_S = 10.0  # without a sign of life: whoever asked is waiting
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL})
 # What a mount says whose server is not there. A root that refuses us is an answer; these are none.
 _NO_ANSWER = frozenset(
@@ -78,7 +82,11 @@ def look_at(
     share: ShareSettings, directory: Directory, notes: Sequence[Indexed], files: Files | None = None
 ) -> dict[int, NoteNow]:
     """Return the state of notes of one share now. Raises DirectoryUnreachable."""
-    return _ShareCheck(share, directory, files or Files()).look(notes) if notes else {}
+    check = _ShareCheck(share, directory, files or Files())
+    try:
+        return check.look(notes) if notes else {}
+    finally:
+        check.close()
 
 
 class _ShareCheck:
@@ -90,21 +98,25 @@ class _ShareCheck:
         self._files = files
         self._patterns = Patterns(share.include, share.exclude)
         self._source: Source | None = None
+        self._patience = Patience(share.name, limit_s=_LONGEST_S)
         self._lock = Lock()
 
     def look(self, notes: Sequence[Indexed]) -> dict[int, NoteNow]:
         """Return each note's state. Raises DirectoryUnreachable."""
         with self._lock:
             try:
-                return self._look(notes)
-            except (
-                ShareRefused,
-                ConfigError,
-                OSError,
-            ):  # an answer, or none to be had: nothing to fall back on
+                return self._patience.call(lambda: self._look(notes))
+            except TimeoutError:  # a mount that hangs
+                self._source = None
+                return _all(notes, NoteNow("unreachable"))
+            except _ANSWERS:
                 return _all(notes, NoteNow("error"))
             except ShareUnavailable:
                 return _all(notes, NoteNow("unreachable"))
+
+    def close(self) -> None:
+        """Let the waiting thread end."""
+        self._patience.close()
 
     def _look(self, notes: Sequence[Indexed]) -> dict[int, NoteNow]:
         with self._opened_root() as root:
@@ -150,6 +162,7 @@ class _ShareCheck:
             os.close(current)
 
     def _note(self, folder: int, note: Indexed, above: tuple[AccessList, ...]) -> NoteNow:
+        self._patience.tick()
         if not self._patterns.takes_path(os.fsdecode(note.path)):
             return NoteNow("gone")
         try:

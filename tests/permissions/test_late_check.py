@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import stat
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,25 @@ def test_an_error_on_one_note_drops_that_note_alone(world: PermissionWorld, kind
     seen = world.see("bob", WORD, "sub/b.md")
     expected = set() if kind == "stat" else {"a.md"}
     assert (seen.paths, seen.notices) == (frozenset(expected), ())
+
+
+def test_a_mount_that_hangs_is_a_share_that_gives_no_answer(
+    world: PermissionWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hanging, real = threading.Event(), Files.open_root
+
+    def open_root(self: Files, root: Path) -> int:
+        hanging.wait(30)
+        return real(self, root)
+
+    monkeypatch.setattr("indexer.latecheck._LONGEST_S", 0.2)
+    monkeypatch.setattr(Switched, "open_root", open_root)
+    world.with_files(Switched())
+    try:
+        seen = world.see("bob", WORD, "a.md")
+    finally:
+        hanging.set()
+    assert seen.paths == {"a.md", "sub/b.md"} and "could not be reached" in seen.notices[0]
 
 
 def test_only_what_may_leave_is_looked_at(world: PermissionWorld) -> None:
