@@ -35,6 +35,14 @@ def is_posix_shaped(descriptor: Descriptor) -> bool:
     )
 
 
+def may_stand_for_mode(descriptor: Descriptor) -> bool:
+    """Whether a server may show a mode so: it only allows, and speaks of the owner and of everybody."""
+    active = [ace for ace in descriptor.aces or () if not ace.inherit_only]
+    named = {ace.sid for ace in active}
+    allows = all(ace.kind is AceKind.ALLOW for ace in active)
+    return allows and EVERYONE in named and descriptor.owner in named
+
+
 def compile_posix_shaped(descriptor: Descriptor, right: int, meaning: Meaning, kind_of: KindOf) -> AccessList:
     """The access list of a qualified descriptor for one right, READ_DATA or TRAVERSE.
 

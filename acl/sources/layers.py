@@ -9,7 +9,13 @@ from acl.descriptor import DescriptorError, parse_descriptor
 from acl.model import GENERIC_READ, READ_DATA, AccessList, Descriptor, Role
 from acl.nt import NULL_DACL_EVERYONE, compile_descriptor
 from acl.posix import EXECUTE, READ, PosixState, compile_posix
-from acl.posix_shaped import TRAVERSE, KindOf, compile_posix_shaped, is_posix_shaped
+from acl.posix_shaped import (
+    TRAVERSE,
+    KindOf,
+    compile_posix_shaped,
+    is_posix_shaped,
+    may_stand_for_mode,
+)
 from acl.servers import qualified
 from acl.sid import HOST
 
@@ -92,6 +98,9 @@ class DescriptorLayers:
         if state is None:
             meaning = self._meaning(role, "posix")
             return compile_posix_shaped(descriptor, _one_bit(bits), meaning, self._kind_of)
+        if self._model == "posix" and not may_stand_for_mode(descriptor):
+            reason = 'it has an NT list of its own, which model = "posix" leaves out; set "nt+posix"'
+            return quarantine(self._meaning(role, "posix"), reason, raw=descriptor.raw)
         server = HOST if self._same_ids else self._server
         return compile_posix(state, right, Meaning(server, "posix", role))
 

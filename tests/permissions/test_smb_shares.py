@@ -334,6 +334,16 @@ def test_a_mask_0_list_under_nt_is_found_and_never_walked_literally(smb: SmbWorl
     assert "nt+posix" in wrong(smb)["smb model"]
 
 
+def test_nt_lists_under_posix_are_found_and_close(smb: SmbWorld) -> None:
+    """The modes let everybody in; the stored lists, which the server checks too, do not."""
+    smb.serve(ACL_XATTR, model="posix", guards="posix_x", posix_path=smb.root)
+    smb.write("a.md", (ALLOW, "alice"))
+    smb.write("b.md", (DENY, "bob"), (ALLOW, "S-1-1-0"))
+    smb.world.sync()
+    assert smb.readers("a.md") == smb.readers("b.md") == set()
+    assert "nt+posix" in wrong(smb)["smb model"]
+
+
 def test_a_share_that_needs_declared_gates_is_found(smb: SmbWorld, start_samba: Callable[..., Samba]) -> None:
     """An account that is no administrator is not told the share's own permissions."""
     plain = start_samba(CAST, GIDS)

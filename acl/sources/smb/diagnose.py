@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from acl.diagnosis import Finding
-from acl.posix_shaped import is_posix_shaped
+from acl.posix_shaped import is_posix_shaped, may_stand_for_mode
 from acl.sources.smb.probe import Sample, samples, shows_one_user
 from acl.sources.smb.session import Connect, SmbSession, connect_with, login_of
 from acl.sources.smb.shares import ShareUnknown, share_descriptor
@@ -88,6 +88,14 @@ def _model(share: ShareSettings, found: list[Sample]) -> Finding:
             False,
             f"{shaped} of {len(found)} lists allow nothing in places: they stand for modes",
             'set model = "posix", or "nt+posix" where the share has vfs objects = acl_xattr',
+        )
+    stored = sum(not may_stand_for_mode(one.descriptor) for one in found)
+    if stored and model == "posix":
+        return Finding(
+            "smb model",
+            False,
+            f"{stored} of {len(found)} lists are NT lists of their own, which no unix mode is shown as",
+            'set model = "nt+posix": the share has vfs objects = acl_xattr, and both count',
         )
     return Finding("smb model", True, f"model {model!r} fits the {len(found)} lists looked at")
 
