@@ -213,6 +213,20 @@ def test_what_was_asked_before_a_check_does_not_count_in_it(smb: SmbWorld) -> No
     assert now[0].readers == {smb.house.sid("alice")}
 
 
+def test_an_answer_asked_ahead_serves_once(smb: SmbWorld) -> None:
+    """A note is read between two looks at its list: the second look must be a new one."""
+    smb.serve(ACL_XATTR)
+    note = smb.write("a.md", (ALLOW, "staff"))
+    source = SmbSource(smb.world.settings.shares[0], smb.world.directory)
+    source.check()
+    with open(note, "rb") as file:
+        source.prefetch(b"", [b"a.md"])
+        smb.give("a.md", (ALLOW, "alice"))
+        first, second = (source.note_lists(file.fileno(), b"a.md") for _ in range(2))
+    assert first[0].readers == {smb.house.sid("staff") + "@host"}
+    assert second[0].readers == {smb.house.sid("alice")}
+
+
 def test_names_that_smb_cannot_say_are_unreadable_with_their_reason(smb: SmbWorld) -> None:
     smb.serve(ACL_XATTR)
     names = {b"a:b.md": "character", b"caf\xe9.md": "UTF-8", b"q?.md": "character"}
