@@ -119,7 +119,8 @@ class Engine:
     def _plan(self, visit: Visit, talk: Talk, question: str) -> Plan:
         if not talk.turns:
             return Plan("new", question)
-        return self.read(visit, lambda held: plan_of(held, visit.gate, talk, question))
+        external = frozenset(share.name for share in self._settings.shares if share.external)
+        return self.read(visit, lambda held: plan_of(held, visit.gate, talk, question, external))
 
     def _repeated(self, visit: Visit, question: str, turn: Turn) -> Reply[Answer]:
         """Give the last answer once more: its notes passed the decision and the late check just now."""

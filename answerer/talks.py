@@ -39,18 +39,22 @@ class Talk:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to do with a question: what to search for, which earlier turns may be used for it."""
+    """What to do with a question: what to search for, which earlier turns may be used for it.
+
+    `sendable` are those that rest on nothing but shares whose text may leave this machine.
+    """
 
     meaning: Meaning
     search_for: str
     turns: tuple[Turn, ...] = ()
+    sendable: tuple[Turn, ...] = ()
 
     @property
     def history(self) -> tuple[Exchange, ...]:
         """The earlier turns as they may be sent, the last ones first to be kept."""
         kept: list[Exchange] = []
         room = _MOST_CHARACTERS
-        for turn in reversed(self.turns):
+        for turn in reversed(self.sendable):
             answer = _MARKS.sub("", turn.answer)
             room -= len(answer) + len(turn.question)
             if room < 0:
@@ -60,8 +64,8 @@ class Plan:
 
     @property
     def notes(self) -> tuple[int, ...]:
-        """Every note that the earlier turns rest on."""
-        return tuple(dict.fromkeys(note for turn in self.turns for note in turn.notes))
+        """Every note that the earlier turns which may be sent rest on."""
+        return tuple(dict.fromkeys(note for turn in self.sendable for note in turn.notes))
 
     @property
     def last(self) -> Turn | None:
@@ -119,22 +123,26 @@ class _Note:
     note_id: int
 
 
-def plan(held: Reading, gate: Gate, talk: Talk, question: str) -> Plan:
+def plan(held: Reading, gate: Gate, talk: Talk, question: str, external: frozenset[str]) -> Plan:
     """Return what the question means after those earlier turns whose every note passes the decision and the
     late check at this moment; the others are as if they had never been."""
-    turns = _allowed(held, gate, talk.turns)
+    shares = _shares(held, gate, talk.turns)
+    turns = [turn for turn in talk.turns if shares.keys() >= set(turn.notes)]
     if not turns:
         return Plan("new", question)
     found = meaning(question)
     previous = turns[-1].question
-    return Plan(found, joined(previous, question) if found == "follow-up" else question, tuple(turns))
+    search_for = joined(previous, question) if found == "follow-up" else question
+    sendable = [turn for turn in turns if all(shares[note] in external for note in turn.notes)]
+    return Plan(found, search_for, tuple(turns), tuple(sendable))
 
 
-def _allowed(held: Reading, gate: Gate, turns: Sequence[Turn]) -> list[Turn]:
+def _shares(held: Reading, gate: Gate, turns: Sequence[Turn]) -> dict[int, str]:
+    """Return the share of each note of these turns that may be read at this moment."""
     named = sorted({note for turn in turns for note in turn.notes})
-    readable = held.policy_keys(named).keys() if named else set()
-    passing = {one.note_id for one in gate.passed([_Note(note) for note in named if note in readable])}
-    return [turn for turn in turns if passing.issuperset(turn.notes)]
+    readable = {one.note_id: one.share for one in held.indexed(named)} if named else {}
+    passing = {one.note_id for one in gate.passed([_Note(note) for note in readable])}
+    return {note: share for note, share in readable.items() if note in passing}
 
 
 def still_cited(held: Reading, gate: Gate, turn: Turn) -> list[Citation]:

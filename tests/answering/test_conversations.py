@@ -214,3 +214,14 @@ def test_a_long_conversation_is_cut_from_its_beginning(asked: Build) -> None:
     sent: list[Any] = house.fake.requests[-1].body["messages"]
     assert 1 < len(sent) < 9 and sent[0]["role"] == "user" and sent[-1]["role"] == "user"
     assert sum(len(str(one)) for one in sent[:-1]) < 14_000
+
+
+def test_an_answer_from_a_share_that_stays_here_is_never_sent_as_history(model_house: Build) -> None:
+    notes = {"notes": PAY, "lab": {"q.md": "# Quokka\n\nQuokka burrows are kept secret.\n"}}
+    house = model_house(notes, rules={"lab": {"": ["everyone"]}})
+    assert house.ask("quokka burrows kept secret", share="lab").model == "extracts"
+    house.ask("And what is the zebrafish bonus of it?", continued=True)
+    assert "burrows are kept" not in house.fake.wire and len(house.fake.requests[-1].body["messages"]) == 1
+    assert "burrows" in house.ask("quokka burrows kept secret", share="lab").answer
+    assert "burrows" in house.ask("repeat that", continued=True).answer, "it may still be shown"
+    assert "burrows are kept" not in house.fake.wire

@@ -89,7 +89,7 @@ def first_house(
 
 
 def play(house: ModelHouse, seed: int) -> int:
-    """Set the world up in the same database, ask in it, and check every request; returns how many there were."""
+    """Set the world up in the same database, ask in it, and check every request; returns their number."""
     world = World(seed)
     site = Site(
         {share: {} for share in SHARES}, rules=world.rules, external=world.external, answer=world.answer
