@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from acl.compile import COMPILER
 from acl.source import Source
-from db import ledger, shares, status
+from db import ledger, runs, shares, status
 from db.audiences import AudienceStore
 from db.ledger import Trouble
 from db.lists import ListStore
@@ -116,7 +116,9 @@ class SharePoll:
         self._index(poll, survey, found)
         if self._run.stopped():
             return  # notes were left out: what is known is not what stands
-        shares.polled(conn, share_id, poll.started, {"root": seen, "policy": policy})
+        with conn.transaction():
+            runs.commit_now(conn)  # and with it all that this poll committed: what it reports, it has done
+            shares.polled(conn, share_id, poll.started, {"root": seen, "policy": policy})
 
     def _answered(self, look: Callable[[], _T]) -> _T:
         try:

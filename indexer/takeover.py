@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from db import generations
+from db import generations, runs
 from db.errors import DatabaseFault
 from indexer.context import Run, Waiting
 from notewarden.errors import EmbeddingFailed
@@ -44,6 +44,7 @@ def _embedded(one: Waiting) -> bool:
 def _switched(run: Run) -> bool:
     try:
         with run.conn.transaction():
+            runs.commit_now(run.conn)
             for one in run.waiting:
                 _save(one)
             generations.switch(run.conn, run.generation_id)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
+from killing import victims
 from share_world import MoodyEmbedder, ShareWorld
 from storm import Storm, differences, picture
 from test_poll_generations import serving
@@ -20,9 +19,8 @@ from test_poll_generations import serving
 from db import bootstrap, migrate
 from db.pool import OWNER, READER, Database
 from db.server import EmbeddedServer, ServerHandle
+from notewarden.errors import DatabaseUnavailable
 from notewarden.settings import Settings
-
-HERE = Path(__file__).parent
 
 
 @pytest.fixture
@@ -47,30 +45,22 @@ def kill_server(state: Path) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
+def start_again(server: ServerHandle) -> None:
+    """Start a killed server as soon as what is left of it lets that be."""
+    for _ in range(300):
+        try:
+            return server.ensure()
+        except DatabaseUnavailable:
+            time.sleep(0.1)
+    raise AssertionError("the server does not come back")
+
+
 def kill_midway(world: ShareWorld, server: ServerHandle, database: str, after_s: float) -> None:
     """Let another process poll the share, and kill it."""
-    dsns = server.dsn(OWNER, database), server.dsn(READER, database)
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            str(HERE / "sync_forever.py"),
-            str(world.settings.file),
-            *dsns,
-            str(world.embedder.dimension),
-        ],
-        stdout=subprocess.PIPE,
-        cwd=HERE.parent.parent,
-        env={**os.environ, "PYTHONPATH": str(HERE.parent.parent)},
-    )
-    assert process.stdout is not None
-    assert b"ready" in process.stdout.readline()
-    time.sleep(after_s)
-    process.kill()
-    process.wait()
-    process.stdout.close()
-    with psycopg.connect(dsns[0], autocommit=True) as conn:
-        while conn.execute("select from pg_locks where locktype = 'advisory'").fetchone():
-            time.sleep(0.02)
+    with victims(world, server, database) as processes:
+        process = processes.start()
+        time.sleep(after_s)
+        processes.kill(process)
 
 
 def blow(
@@ -83,7 +73,7 @@ def blow(
             seed,
             notes,
             lambda: kill_server(tmp_path / "server"),
-            server.ensure,
+            lambda: start_again(server),
             lambda after_s: kill_midway(world, server, "storm", after_s),
         )
         storm.run(polls)
@@ -97,6 +87,7 @@ def blow(
         assert differences(picture(world), picture(anew)) == {}
 
 
+@pytest.mark.timeout(1_200)
 def test_a_storm(tmp_path: Path, own_server: ServerHandle, settings_factory: Callable[..., Settings]) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")  # noqa: T201
