@@ -88,6 +88,7 @@ GATED = [
     row(25, "note for all", [allow(EVERYONE)], "alice", "dave", share="gated"),
     row(25, "note for bob alone", [allow("bob")], share="gated"),
     row(26, "note for all, valid users alice", [allow(EVERYONE)], "alice", share="valid"),
+    row(26, "note for all, descriptor and valid users", [allow(EVERYONE)], "alice", share="both"),
     row(26, "note for bob, valid users alice", [allow("bob")], share="valid"),
 ]
 
@@ -125,10 +126,13 @@ def fill(house: SmbHouse) -> None:
     nt = {"model": "nt", "guards": "bypass"}
     house.add("nt", ACL_XATTR, **nt)
     house.add("gated", ACL_XATTR, **nt)
-    house.server.sharesec(
-        "gated", f"O:BAG:SYD:(A;;0x1200a9;;;{house.sid('alice')})(A;;0x1f01ff;;;{house.sid('dave')})"
-    )
     house.add("valid", {**ACL_XATTR, "valid users": "alice"}, share_readers=["user:alice"], **nt)
+    house.add(
+        "both", {**ACL_XATTR, "valid users": "alice bob"}, share_readers=["user:alice", "user:bob"], **nt
+    )
+    for gated in ("gated", "both"):
+        readers = f"(A;;0x1200a9;;;{house.sid('alice')})(A;;0x1f01ff;;;{house.sid('dave')})"
+        house.server.sharesec(gated, f"O:BAG:SYD:{readers}")
     for one in [*NT, *GATED]:
         note(house, one)
     root = house.add("unix", PLAIN, model="posix", guards="posix_x", posix_path=house.exports / "unix")
