@@ -120,6 +120,10 @@ class FakeClaude:
         self.otherwise = Reply(quoting)
         self.without_search_results = False
 
+    def reset_times(self) -> None:
+        """Forget when tokens were sent."""
+        self.first_token_at.clear()
+
     def next_step(self, body: dict[str, Any]) -> Step:
         if self.without_search_results and "search_result" in json.dumps(body):
             return Failure(400)
