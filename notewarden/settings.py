@@ -118,7 +118,6 @@ class Settings(BaseSettings):
         if self.embedding.provider == "local" and self.chunking.max_tokens > _MODEL_WINDOW:
             raise ValueError(f"[chunking] max_tokens may be at most {_MODEL_WINDOW} with the local model")
         self._keep_text_at_home()
-        self._refuse_what_is_not_built()
         return self
 
     def _keep_text_at_home(self) -> None:
@@ -132,11 +131,6 @@ class Settings(BaseSettings):
                     f'[[share]] external must be true for the share "{share.name}" before its text may go to '
                     "[embedding] provider voyage; or use the local model"
                 )
-
-    def _refuse_what_is_not_built(self) -> None:
-        """A choice that this version would silently ignore is no choice."""
-        if self.rerank.provider != "none":
-            raise ValueError(f'[rerank] provider "{self.rerank.provider}" is not in this version; use "none"')
 
     @property
     def trusted_files(self) -> tuple[Path, ...]:

@@ -98,7 +98,7 @@ def test_the_example_names_every_key() -> None:
         ("[deletes]\nhold_share = 1.5", "[deletes] hold_share", "less than or equal to 1"),
         ("[chunking]\nmax_tokens = 400", "[chunking] max_tokens", "254"),
         ("[search]\nvector_weight = 0\nkeyword_weight = 0", "[search]", "keyword_weight"),
-        ("[rerank]\nprovider = 'local'", "[rerank] provider", "none"),
+        ("[rerank]\nprovider = 'magic'", "[rerank] provider", "none"),
         ("[metrics]\nport = 1", "[metrics] port", "known here: listen"),
         ("[metrics]\nlisten = \"0.0.0.0:9464\"", "[metrics] listen", "of this machine"),
         ("database = 3", "database", "table"),
