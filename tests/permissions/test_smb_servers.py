@@ -14,6 +14,7 @@ from support.samba import KINDS, Samba, free_port, people
 from acl.descriptor import parse_descriptor
 from acl.sources.smb import wire
 from acl.sources.smb.client import Login, SmbClient, SmbGone, SmbRefused
+from acl.sources.smb.lookup import own_sid
 from acl.sources.smb.pysmb_client import PysmbClient
 from acl.sources.smb.session import SmbSession, connect_with
 from acl.sources.smb.shares import ShareUnknown, share_descriptor
@@ -114,6 +115,15 @@ def test_a_wrong_password_is_said_and_not_repeated(
     with pytest.raises(SmbRefused, match="username and password_file") as refused:
         kind(login(serve(), password="Wrong-Secret"))  # type: ignore[call-arg]
     assert "Wrong-Secret" not in str(refused.value) and not refused.value.demands_more
+
+
+@pytest.mark.parametrize("kind", CLIENTS)
+def test_the_account_may_be_of_a_domain(
+    kind: type[SmbClient], serve: Callable[..., Samba], export: Path
+) -> None:
+    where = Login("127.0.0.1", serve(admin_users="svc").port, "notes", "NWTEST\\svc", "pw-svc")
+    works(kind(where), export)  # type: ignore[call-arg]
+    assert share_descriptor(where) and own_sid(where).endswith("-1000")
 
 
 @pytest.mark.parametrize("kind", CLIENTS)

@@ -28,6 +28,12 @@ class Login:
     admin_share: str = ""
 
     @property
+    def account(self) -> tuple[str, str]:
+        """Domain and name of the account, the domain "" where none was given before a backslash."""
+        domain, _, name = self.username.rpartition("\\")
+        return domain, name
+
+    @property
     def tree(self) -> str:
         """The share that files are asked on: the administrators' one, where there is one."""
         return self.admin_share or self.share

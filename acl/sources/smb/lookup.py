@@ -31,9 +31,10 @@ def _asked(login: Login) -> Sid:
         from impacket.dcerpc.v5 import lsad, lsat, transport
     except ImportError as error:
         raise LookupFailed(f"the package impacket is not installed (pip install '{EXTRA}')") from error
+    domain, name = login.account
     try:
         rpc: Any = transport.SMBTransport(
-            login.host, login.port, r"\lsarpc", username=login.username, password=login.password
+            login.host, login.port, r"\lsarpc", username=name, password=login.password, domain=domain
         )
         rpc.set_connect_timeout(login.timeout_s)
         dce = rpc.get_dce_rpc()
@@ -44,7 +45,7 @@ def _asked(login: Login) -> Sid:
             answer = lsat.hLsarLookupNames(dce, policy, (login.username,))
         finally:
             dce.disconnect()
-        domain = answer["ReferencedDomains"]["Domains"][0]["Sid"].formatCanonical()
-        return Sid(f"{domain}-{answer['TranslatedSids']['Sids'][0]['RelativeId']}")
+        issuer = answer["ReferencedDomains"]["Domains"][0]["Sid"].formatCanonical()
+        return Sid(f"{issuer}-{answer['TranslatedSids']['Sids'][0]['RelativeId']}")
     except Exception as error:  # impacket raises dozens of kinds, down to plain Exception
         raise LookupFailed(" ".join(str(error).split())[:120]) from error

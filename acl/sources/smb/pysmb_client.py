@@ -208,8 +208,9 @@ class PysmbClient:
 
 
 def _logged_in(login: Login) -> _Connection:
+    domain, name = login.account
     session = _Connection(
-        login.username, login.password, "notewarden", login.host, use_ntlm_v2=True, is_direct_tcp=True
+        name, login.password, "notewarden", login.host, domain, use_ntlm_v2=True, is_direct_tcp=True
     )
     try:
         good = session.connect(login.host, login.port, timeout=login.timeout_s)

@@ -24,9 +24,10 @@ def share_descriptor(login: Login) -> bytes:
         from impacket.dcerpc.v5 import srvs, transport
     except ImportError as error:
         raise ShareUnknown(f"the package impacket is not installed (pip install '{EXTRA}')") from error
+    domain, name = login.account
     try:
         rpc: Any = transport.SMBTransport(
-            login.host, login.port, r"\srvsvc", username=login.username, password=login.password
+            login.host, login.port, r"\srvsvc", username=name, password=login.password, domain=domain
         )
         rpc.set_connect_timeout(login.timeout_s)
         dce = rpc.get_dce_rpc()
