@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from support.fake_claude import Reply
@@ -64,9 +64,13 @@ class World:
 
     def may_leave(self, person: str) -> set[str]:
         """Every canary that a request of this person may hold, by the rules as they are written."""
+        return self.readable(person, self.external)
+
+    def readable(self, person: str, shares: Sequence[str] = SHARES) -> set[str]:
+        """Every canary that this person may read in these shares."""
         return {
             canary(share, folder, n)
-            for share in self.external
+            for share in shares
             for folder in FOLDERS
             for n in range(2)
             if MEMBERS[person] & set(self._readers(share, folder))
@@ -105,8 +109,7 @@ def play(house: ModelHouse, seed: int) -> int:
         assert sent <= world.may_leave(person), (seed, person, question, sent - world.may_leave(person))
         told = answer.answer + "".join(house.shown) + str(answer.citations)
         shown = set(re.findall(r"canary\w+?z", told))
-        if answer.model != "extracts":
-            assert shown <= world.may_leave(person), (seed, person, question)
+        assert shown <= world.readable(person), (seed, person, question)
         total += len(house.fake.requests)
     return total
 
