@@ -132,6 +132,17 @@ def test_an_entry_that_says_more_than_its_type_may_is_refused() -> None:
         parse_descriptor(descriptor_bytes(OWNER, [longer]))
 
 
+def test_a_callback_entry_longer_than_the_list_is_refused() -> None:
+    entry = struct.pack("<BBHI", 9, 0, 400, GENERIC_READ) + sid_bytes(EVERYONE)
+    with pytest.raises(DescriptorError, match="cut off"):
+        parse_descriptor(descriptor_bytes(OWNER, [entry]))
+
+
+def test_a_list_that_is_said_to_be_absent_is_not_read() -> None:
+    absent = parse_descriptor(patched(2, "<H", 0x8000))
+    assert absent.aces is None and why_quarantined(absent)
+
+
 def over_granted(raw: bytes, people: list[Sid]) -> list[str]:
     """Whom our reading lets read, though the literal check over the same bytes does not."""
     try:
