@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from answerer.answer_figures import Judged, judge, precision
 from answerer.door import Tell, Wish
 from notewarden.errors import UsageError
 
@@ -19,13 +20,17 @@ NEAR = 5
 
 @dataclass(frozen=True)
 class Case:
-    """One question: `gold` holds the passages that answer it; `as_user` None is whoever asks."""
+    """One question: `gold` holds the passages that answer it; `as_user` None is whoever asks.
+
+    `never` are texts that may stand in no answer: those of hidden notes, or what a planted note wants said.
+    """
 
     id: str
     question: str
     as_user: str | None
     answerable: bool
     gold: tuple[Mapping[str, Any], ...]
+    never: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,10 @@ class Figures:
     unanswerable_refused: int
     ndcg_at_10: float = 0.0
     refusal_precision: float = 0.0  # which part of all refusals were right; 1 where there were none
+    citation_precision: float = 1.0  # which part of all cited claims their lines hold
+    claims: int = 0
+    uncited: int = 0
+    leaks: int = 0
 
 
 def read_questions(file: Path) -> list[Case]:
@@ -83,13 +92,14 @@ def as_text(figures: Mapping[str, Figures]) -> str:
     """Return the figures as a table, one line for each set."""
     rows = [
         f"{'':24} {'n':>4} {'rec@5':>6} {'rec@10':>6} {'hit@5':>6} {'MRR@10':>6} {'nDCG@10':>7}"
-        "  refused: unanswerable/answerable, precision"
+        "  refused: unanswerable/answerable, precision; citations: precision, uncited, leaks"
     ]
     for name, one in figures.items():
         rows.append(
             f"{name:24} {one.questions:4} {one.recall_at_5:6.3f} {one.recall_at_10:6.3f} {one.hit_at_5:6.3f} "
             f"{one.mrr_at_10:6.3f} {one.ndcg_at_10:7.3f}  {one.unanswerable_refused}/{one.unanswerable} "
-            f"{one.answerable_refused}/{one.answerable} {one.refusal_precision:.2f}"
+            f"{one.answerable_refused}/{one.answerable} {one.refusal_precision:.2f}; "
+            f"{one.citation_precision:.3f} of {one.claims}, {one.uncited}, {one.leaks}"
         )
     return "\n".join(rows)
 
@@ -97,10 +107,13 @@ def as_text(figures: Mapping[str, Figures]) -> str:
 def worse(figures: Mapping[str, Figures], earlier: Mapping[str, Any]) -> list[str]:
     """Return the names of the figures that are worse than those of an earlier run."""
     now = asdict(figures["all"])
-    higher = ("recall_at_5", "recall_at_10", "hit_at_5", "mrr_at_10", "ndcg_at_10", "unanswerable_refused")
+    higher = (
+        "recall_at_5", "recall_at_10", "hit_at_5", "mrr_at_10", "ndcg_at_10", "unanswerable_refused",
+        "citation_precision",
+    )  # fmt: skip
     fallen = [name for name in higher if now[name] < earlier.get(name, 0) - 1e-9]
-    risen = now["answerable_refused"] > earlier.get("answerable_refused", now["answerable_refused"])
-    return [*fallen, *(["answerable_refused"] if risen else [])]
+    lower = ("answerable_refused", "leaks")
+    return [*fallen, *(name for name in lower if now[name] > earlier.get(name, now[name]))]
 
 
 def is_hit(row: Mapping[str, Any], gold: Mapping[str, Any]) -> bool:
@@ -122,6 +135,7 @@ class _Outcome:
     first: int  # place of the first hit, 0 for none
     ndcg_at_10: float
     refused: bool
+    judged: Judged
 
 
 def _outcome(case: Case, tell: Tell) -> _Outcome:
@@ -137,6 +151,7 @@ def _outcome(case: Case, tell: Tell) -> _Outcome:
         first=min(hit, default=0),
         ndcg_at_10=_ndcg(hit, total),
         refused=not answer["found"],
+        judged=judge(answer, case.never),
     )
 
 
@@ -165,6 +180,10 @@ def _figures(outcomes: Sequence[tuple[Case, _Outcome]]) -> Figures:
         refusal_precision=_mean(
             [float(not case.answerable) for case, one in outcomes if one.refused] or [1.0]
         ),
+        citation_precision=precision([one.judged for _, one in outcomes]),
+        claims=sum(one.judged.claims for _, one in outcomes),
+        uncited=sum(one.judged.uncited for _, one in outcomes),
+        leaks=sum(one.judged.leaks for _, one in outcomes),
     )
 
 
@@ -188,6 +207,7 @@ def _case(file: Path, number: int, line: str) -> Case:
             found.get("as"),
             bool(found.get("answerable", True)),
             gold,
+            tuple(map(str, found.get("never", ()))),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(
