@@ -16,6 +16,7 @@ from support.smb_house import CAST, GIDS, READ, SmbHouse
 from acl.diagnosis import Finding, diagnose
 from acl.directory import make_directory
 from acl.mounts import Mount
+from acl.sources.smb.modes import PosixTree
 from acl.sources.smb.names import smb_path, twins
 from acl.sources.smb.pairing import filetime, mismatch
 from acl.sources.smb.source import SmbSource
@@ -413,6 +414,17 @@ def test_paths_are_said_in_smbs_way() -> None:
 def test_twins_differ_in_case_or_form_only() -> None:
     listed = ["a.md", "A.md", "b.md", "caf\u00e9.md", "cafe\u0301.md", "stra\u00dfe", "STRASSE"]
     assert twins(listed) == {os.fsencode(name) for name in listed if name != "b.md"}
+
+
+@pytest.mark.parametrize("path", [b"link.md", b"folder/a.md", b"gone.md", b"real/../a.md/x"])
+def test_modes_are_never_those_of_a_link_s_target(path: bytes, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/a.md").write_text("text")
+    (tmp_path / "link.md").symlink_to("real/a.md")
+    (tmp_path / "folder").symlink_to("real")
+    with pytest.raises(OSError):
+        PosixTree(tmp_path).mode(path)
+    assert PosixTree(tmp_path).mode(b"real/a.md").file_id == (tmp_path / "real/a.md").stat().st_ino
 
 
 def test_a_pair_must_agree_in_id_size_and_time(tmp_path: Path) -> None:

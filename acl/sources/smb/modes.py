@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +51,8 @@ class PosixTree:
                 os.close(fd)
                 fd = step
             info = os.fstat(fd)
+            if stat.S_ISLNK(info.st_mode):
+                raise OSError(errno.ELOOP, "a link stands in its way")
             state = PosixState(info.st_uid, info.st_gid, info.st_mode, self._acl_bytes(fd))
             return Mode(state, info.st_ino, info.st_size, info.st_mtime_ns)
         finally:
