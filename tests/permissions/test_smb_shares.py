@@ -19,6 +19,7 @@ from acl.mounts import Mount
 from acl.sources.smb.modes import PosixTree
 from acl.sources.smb.names import smb_path, twins
 from acl.sources.smb.pairing import filetime, mismatch
+from acl.sources.smb.pysmb_client import PysmbClient
 from acl.sources.smb.source import SmbSource
 from indexer.doctor.run import examine
 from indexer.files import Files
@@ -307,6 +308,21 @@ def test_an_ordinary_share_is_found_right(smb: SmbWorld) -> None:
     os.chown(smb.root / "a.md", smb.house.uid("alice"), 0)
     assert wrong(smb) == {}
     assert "pysmb, SMB 2.002" in {one.name: one.detail for one in findings(smb)}["smb client"]
+
+
+def test_a_text_that_changes_while_it_comes_is_not_taken(smb: SmbWorld) -> None:
+    smb.serve(ACL_XATTR)
+    note = smb.write("a.md", (ALLOW, "alice"))
+
+    class Meddling(PysmbClient):
+        def read(self, path: str, most: int) -> bytes:
+            found = super().read(path, most)
+            note.write_text("# Another text, meanwhile\n")
+            return found
+
+    source = SmbSource(smb.world.settings.shares[0], smb.world.directory, Meddling)
+    with pytest.raises(NoteUnreadable, match="changed"):
+        source.text(b"a.md", 1_000)
 
 
 def test_doctor_tells_the_findings(smb: SmbWorld) -> None:
