@@ -1,4 +1,4 @@
-"""Measuring answers: whether the cited lines hold what is said, and whether it says what never may be said."""
+"""Measuring answers: whether the cited lines hold what is said, and whether one says what never may be."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class Engine:
         if self._models is None:
             return None
         self._models.require_budget(visit)
-        search_for = self._models.reword(visit, wanted.question, wanted.plan, wanted.redactor)
+        search_for = self._models.reword(visit, wanted)
         wanted = replace(wanted, plan=replace(wanted.plan, search_for=search_for))
         try:
             made = self._models.answer(visit, wanted, show)

@@ -240,7 +240,8 @@ def _number(told: Any, name: str, before: int) -> int:
 @cache
 def _client(sdk: ModuleType, key: str, address: str, patience: float) -> Any:
     """One client for each address: its connections are kept. A machine's proxy is not asked for itself."""
-    timeout = sdk.Timeout(patience, connect=_CONNECT_S)
+    each = patience / (_RETRIES + 1)  # a server that is alive sends pings while its model thinks
+    timeout = sdk.Timeout(each, connect=min(_CONNECT_S, each))
     options = {"http_client": sdk.DefaultHttpxClient(trust_env=False)} if is_loopback(address) else {}
     return sdk.Anthropic(api_key=key, base_url=address, timeout=timeout, max_retries=_RETRIES, **options)
 

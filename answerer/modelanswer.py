@@ -68,11 +68,14 @@ class ModelAnswers:
         """Raise LimitReached where nothing may be spent any more today."""
         self._provider.require_budget(visit.asker)
 
-    def reword(self, visit: Visit, question: str, plan: Plan, redactor: Redactor) -> str:
+    def reword(self, visit: Visit, wanted: Wanted) -> str:
         """Return what to search for: the follow-up reworded by the small model, else as the plan has it."""
-        if plan.meaning != "follow-up" or not self._external:
+        question, where, plan, redactor = wanted.question, wanted.where, wanted.plan, wanted.redactor
+        leaves = where.share is None or where.share in self._external
+        if plan.meaning != "follow-up" or not plan.history or not leaves or not self._provider.rewords:
             return plan.search_for
         given = Given(visit.asker, Prompt(question, (), plan.history), redactor)
+        self._desk.record(visit, Entry("reword", question=question, detail={"turns": len(plan.history)}))
         try:
             return self._provider.reword(given) or plan.search_for
         except ProviderFailed:

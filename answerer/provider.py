@@ -59,6 +59,11 @@ class Provider:
         self._claude = Claude(settings)
         self._lacks_citations = settings.citations == "marks"
 
+    @property
+    def rewords(self) -> bool:
+        """Whether there is a small model to reword follow-ups."""
+        return bool(self._settings.small_model)
+
     def require_budget(self, asker: Asker) -> None:
         """Raise LimitReached where nothing may be spent any more today."""
         with self._database.reader() as conn:
@@ -86,9 +91,7 @@ class Provider:
         return self._ask(models[-1], given, show)
 
     def reword(self, given: Given) -> str | None:
-        """Return the follow-up as a question of its own, by the small model; None where it cannot say."""
-        if not self._settings.small_model:
-            return None
+        """Return the follow-up as a question of its own, by the small model; None where it says nothing."""
         messages = as_messages(given.prompt, given.redactor)
         call = Call(self._settings.small_model, _REWRITE, messages, _REWRITE_TOKENS)
         try:

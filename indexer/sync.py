@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
 from acl.directory import Directory, make_directory
 from acl.source import Source, make_source
-from db import generations, latecheck, runs, shares, usage
+from db import conversations, generations, latecheck, runs, shares, usage
 from db.lists import ListStore
 from db.pool import Connection, Database
 from indexer.context import Progress, Run, Tries, recipe
@@ -115,6 +116,7 @@ class Indexer:
             raise
         report.seconds = time.monotonic() - began
         self._book(conn)
+        conversations.drop_old(conn, self.settings.answer.history or timedelta())
         runs.end(conn, run_id, report.as_json(), report.exit_code)
         if options.only is None:
             latecheck.settle(conn, started, report.exit_code)

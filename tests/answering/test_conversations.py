@@ -97,6 +97,7 @@ def test_a_small_model_rewords_if_there_is_one(asked: Build) -> None:
     assert answering.body["model"] == "claude-test"
     assert question_of(answering.body) == "And that of the other thing?"
     assert [row[1] for row in house.usage()][-2:] == ["claude-small", "claude-test"]
+    assert [row[0] for row in house.audit()][-3:] == ["reword", "ask", "answer"]
 
 
 def test_a_small_model_that_fails_costs_no_answer(asked: Build) -> None:
@@ -173,6 +174,20 @@ def test_a_conversation_is_its_owners(asked: Build) -> None:
     with house.database.owner() as conn:
         owners = {row[0] for row in conn.execute("select owner from nw.conversation")}
     assert owners == {house.asker("anna").actor, house.asker("ben").actor}
+
+
+def test_a_sync_drops_what_is_older_than_configured(asked: Build) -> None:
+    house = asked(history="2d")
+    house.ask(FIRST, "anna")
+    with house.database.owner() as conn:
+        conn.execute("update nw.conversation set touched_at = touched_at - interval '1 day'")
+    house.sync()
+    with house.database.owner() as conn:
+        assert conn.execute("select count(*) from nw.turn").fetchone() == (1,)
+        conn.execute("update nw.conversation set touched_at = touched_at - interval '2 days'")
+    house.sync()
+    with house.database.owner() as conn:
+        assert conn.execute("select count(*) from nw.turn").fetchone() == (0,)
 
 
 def test_forget_deletes_ones_own(asked: Build) -> None:
