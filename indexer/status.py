@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +11,7 @@ from db import ledger, requests, runs, shares
 from db import status as facts
 from db.pool import Connection
 from indexer.output import moment, shown
+from indexer.searchstate import read_search
 from notewarden.display import show_path
 from notewarden.settings import Settings
 
@@ -62,6 +63,7 @@ class Status:
     daemon_ever: bool
     poll: timedelta
     daemon: str | None = None
+    search: dict[str, Any] = field(default_factory=dict)
 
     @property
     def reasons(self) -> list[str]:
@@ -74,8 +76,9 @@ class Status:
         return not self.reasons
 
     def as_json(self) -> dict[str, Any]:
-        """Return the status as the contract writes it."""
-        return {
+        """Return the status as the contract writes it, and what is known of the index where one stands."""
+        by_index = {"search": self.search} if self.search.get("leg") == "index" else {}
+        return by_index | {
             "healthy": self.healthy,
             "reasons": self.reasons,
             "shares": [share.as_json() for share in self.shares],
@@ -146,6 +149,7 @@ def read_status(conn: Connection, settings: Settings) -> Status:
         daemon_ever=runs.daemon_ever(conn),
         poll=settings.schedule.poll,
         daemon=_daemon(conn),
+        search=read_search(conn),
     )
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from indexer.output import moment, shown
+from indexer.searchstate import as_line
 from indexer.status import Status
 from notewarden.display import printable
 
@@ -30,6 +31,8 @@ def as_text(status: Status) -> str:
     lines = [written.getvalue().rstrip(), ""]
     told = status.daemon.splitlines() if status.daemon else ["none runs; `notewarden sync` polls once"]
     lines += [f"Daemon: {printable(told[0])}"] + [f"- {printable(line)}" for line in told[1:]]
+    if status.search:
+        lines.append(f"Search: {as_line(status.search)}")
     lines += ["", "Healthy."] if status.healthy else ["", "Needs a look:"]
     lines += [f"- {printable(reason)}" for reason in status.reasons]
     return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines())

@@ -1,0 +1,67 @@
+"""The index of vectors comes when it pays, goes when it does not, and `status` tells what it misses."""
+
+from __future__ import annotations
+
+from share_world import ShareWorld
+
+from indexer.searchstate import as_line, read_search
+from indexer.status import read_status
+from indexer.vectortending import tend
+from notewarden.settings import SearchSettings
+
+
+def fill(world: ShareWorld, notes: int) -> None:
+    for number in range(notes):
+        world.write(f"{number}.md")
+    world.sync()
+
+
+def test_the_index_comes_and_goes_with_the_number_of_chunks(world: ShareWorld) -> None:
+    fill(world, 40)
+    with world.database.owner() as conn:
+        assert read_search(conn)["leg"] == "exact"
+        tend(conn, SearchSettings(exact_limit=30))
+        told = read_search(conn)
+        assert told["leg"] == "index" and told["samples"] > 0 and 0.9 <= told["recall"] <= 1
+        tend(conn, SearchSettings(exact_limit=45))
+        assert read_search(conn)["leg"] == "index", "a few notes less do not cost the index"
+        tend(conn, SearchSettings(exact_limit=400))
+        assert read_search(conn)["leg"] == "exact"
+        tend(conn, SearchSettings(exact_limit=30, exact_only=True))
+        assert read_search(conn)["leg"] == "exact"
+
+
+def test_recall_is_sampled_again_when_much_has_changed(world: ShareWorld) -> None:
+    fill(world, 40)
+    options = SearchSettings(exact_limit=30)
+    with world.database.owner() as conn:
+        tend(conn, options)
+        first = read_search(conn)["checked_at"]
+        tend(conn, options)
+        assert read_search(conn)["checked_at"] == first
+    fill(world, 60)
+    with world.database.owner() as conn:
+        conn.execute("update nw.recall_check set checked_at = '2020-01-01'")
+        tend(conn, options)
+        assert not read_search(conn)["checked_at"].startswith("2020")
+
+
+def test_status_tells_the_recall(world: ShareWorld) -> None:
+    fill(world, 40)
+    with world.database.owner() as conn:
+        assert read_status(conn, world.settings).search["leg"] == "exact"
+        tend(conn, SearchSettings(exact_limit=30))
+        conn.execute("update nw.recall_check set recall = 0.5")
+        told = read_status(conn, world.settings).as_json()["search"]
+    assert told["recall"] == 0.5
+    assert "50.0%" in as_line(told) and "exact_limit" in as_line(told)
+
+
+def test_notes_still_go_in_and_out_while_the_index_stands(world: ShareWorld) -> None:
+    fill(world, 40)
+    with world.database.owner() as conn:
+        tend(conn, SearchSettings(exact_limit=30))
+    world.write("0.md", "# Other\n\nAnother text.\n")
+    (world.root / "1.md").unlink()
+    report = world.sync()
+    assert (report.changed, report.deleted) == (1, 1)
