@@ -95,7 +95,7 @@ class Indexing:
                 self._refused = _STOPPED
                 break
             prepared = self._prepare(job)
-            if prepared is not None:
+            if prepared is not None and not self._holds(prepared):
                 batch.append(prepared)
             if self._is_full(batch):
                 self._finish(batch, len(jobs))
@@ -170,8 +170,7 @@ class Indexing:
             self._after_failure(batch, total, error, sent=sent)
             return
         for one in batch:
-            if not self._holds(one):
-                self._save(one, vectors)
+            self._save(one, vectors)
         self._tell(len(batch), total)
 
     def _holds(self, one: Prepared) -> bool:
