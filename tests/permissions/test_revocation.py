@@ -22,6 +22,11 @@ def by_note_acl(world: PermissionWorld) -> None:
     set_acl(world.root / NOTE, 0o644, users={ALICE: 0})
 
 
+def by_a_deny_of_whom_nobody_knows(world: PermissionWorld) -> None:
+    """The group 63333 is in no directory: it may have anybody in it."""
+    set_acl(world.root / NOTE, 0o644, groups={63333: 0})
+
+
 def by_parent(world: PermissionWorld) -> None:
     (world.root / "plans").chmod(0o700)
 
@@ -80,6 +85,7 @@ def by_a_link_in_the_folders_place(world: PermissionWorld) -> None:
 CHANGES: list[Change] = [
     by_note_mode,
     by_note_acl,
+    by_a_deny_of_whom_nobody_knows,
     by_parent,
     by_nearest_parent_acl,
     by_root,
