@@ -21,7 +21,7 @@ from indexer.faults import Clock, Faults
 from indexer.gate import Stopped
 from indexer.post import Post
 from indexer.setup import Equipment
-from indexer.timetable import POLL, Timetable
+from indexer.timetable import POLL, RETRY, Timetable
 from indexer.work import DATABASE, Flags, Outcome, Work
 from notewarden import systemd
 from notewarden.errors import ConfigError, DatabaseUnavailable, NotewardenError
@@ -208,6 +208,8 @@ class Daemon:
                 self._after(self._outcomes.popleft())
 
     def _after(self, outcome: Outcome) -> None:
+        if outcome.retry_s is not None:
+            self.timetable.once(RETRY, outcome.retry_s)
         if outcome.again_s is not None:
             self.timetable.within(POLL, outcome.again_s)
         if outcome.error is not None and not isinstance(outcome.error, Stopped) and outcome.again_s:

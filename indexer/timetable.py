@@ -11,12 +11,14 @@ from apscheduler.executors.base import BaseExecutor
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.base import BaseScheduler
 from apscheduler.triggers.cron import CronTrigger
+from apscheduler.triggers.date import DateTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
 from indexer.faults import Clock
 from notewarden.settings_sections import ScheduleSettings
 
 POLL, PERMISSIONS, VERIFY, HOUSEKEEPING = "poll", "permissions", "verify", "housekeeping"
+RETRY = "retry"  # of the shares that could not be polled
 
 _JITTER = 0.1  # of an interval: many hosts started together must not stay together
 _MOST_JITTER_S = 30.0
@@ -75,6 +77,14 @@ class Timetable(BaseScheduler):  # type: ignore[misc]
         self.add_job(
             self._do, args=[name], id=name, replace_existing=True, misfire_grace_time=None,
             next_run_time=self._clock.now(),
+        )  # fmt: skip
+
+    def once(self, name: str, seconds: float) -> None:
+        """Do something once in `seconds`, instead of what was so planned under this name before."""
+        at = self._clock.now() + timedelta(seconds=seconds)
+        self.add_job(
+            self._do, args=[name], id=name, replace_existing=True, misfire_grace_time=None, next_run_time=at,
+            trigger=DateTrigger(at),
         )  # fmt: skip
 
     def within(self, name: str, seconds: float) -> None:

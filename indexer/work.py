@@ -19,7 +19,7 @@ from indexer.reindex import outdate
 from indexer.report import SyncReport
 from indexer.setup import Equipment
 from indexer.sync import Indexer, IndexerBusy, Options
-from indexer.timetable import HOUSEKEEPING, POLL, VERIFY
+from indexer.timetable import HOUSEKEEPING, POLL, RETRY, VERIFY
 from notewarden.errors import DatabaseUnavailable, NotewardenError, ShareUnavailable
 from notewarden.log import get_logger
 from notewarden.settings import Settings
@@ -44,12 +44,16 @@ class Activity:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a piece of work ended. `again_s`: poll again within so many seconds."""
+    """How a piece of work ended.
+
+    `again_s`: poll again within so many seconds; `retry_s`: try the shares in trouble again then.
+    """
 
     name: str
     report: SyncReport | None = None
     error: Exception | None = None
     again_s: float | None = None
+    retry_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,7 @@ class Work:
         return self._poll(name)
 
     def _poll(self, name: str) -> tuple[SyncReport | None, float | None]:
-        shares = self._due_shares()
+        shares = self._due_shares(only_faulty=name == RETRY)
         if not shares:
             return None, None
         every = len(shares) == len(self.settings.shares)
@@ -146,8 +150,13 @@ class Work:
         cut_short = self._flags.yielding() and not self._flags.stopping()
         return report, 0.0 if cut_short else None
 
-    def _due_shares(self) -> list[str]:
-        return [one.name for one in self.settings.shares if not self._faults.holds(_share(one.name))]
+    def _due_shares(self, *, only_faulty: bool) -> list[str]:
+        names = [one.name for one in self.settings.shares if not self._faults.holds(_share(one.name))]
+        return [name for name in names if not only_faulty or _share(name) in self._faults.standing]
+
+    def _retry_s(self) -> float | None:
+        waits = [self._faults.left_s(_share(one.name)) for one in self.settings.shares]
+        return min((wait for wait in waits if wait), default=None)
 
     def _wish(self, request: Request) -> tuple[dict[str, Any], int, SyncReport | None]:
         arguments = request.arguments
@@ -196,8 +205,7 @@ class Work:
             if share.status == "ok":
                 self._faults.passed(_share(share.share))
             else:
-                wait = self._faults.failed(_share(share.share), share.reason)
-                again_s = wait if again_s is None else min(again_s, wait)
+                self._faults.failed(_share(share.share), share.reason)
         waiting = any(share.pending for share in report.shares) and self._faults.holds(PROVIDER)
         if waiting:
             left = self._faults.left_s(PROVIDER)
@@ -205,7 +213,7 @@ class Work:
         self._count(report)
         about = {"run": report.run, "job": name, "exit": report.exit_code}
         _log.info("polled", **about, seconds=round(report.seconds, 3), **_counts(report))
-        return Outcome(name, report, again_s=again_s)
+        return Outcome(name, report, again_s=again_s, retry_s=self._retry_s())
 
     def _failed(self, name: str, error: Exception) -> Outcome:
         if isinstance(error, Stopped):

@@ -54,7 +54,8 @@ def test_missed_polls_are_made_up_by_one(house: DaemonWorld) -> None:
         house.live(daemon, 10)
         house.clock.advance(3 * 3600)  # the machine slept
         house.live(daemon, 10)
-        assert len(house.polls) == 2
+        # Of 180; a third is the regular one, where the phase of the schedule falls into these seconds.
+        assert len(house.polls) in (2, 3)
 
 
 def test_a_poll_that_takes_longer_than_its_interval_is_never_joined_by_another(house: DaemonWorld) -> None:
@@ -80,6 +81,7 @@ def test_a_poll_that_takes_longer_than_its_interval_is_never_joined_by_another(h
         house.live(daemon, 70, step=10)
         wait_for(lambda: len(house.polls) >= 2)
     assert max(most) == 1
+    assert len(most) <= 3, "what came due meanwhile was not saved up"
 
 
 def wait_for(holds: Callable[[], bool]) -> None:
@@ -134,6 +136,12 @@ def test_one_absent_share_does_not_slow_the_others(house: DaemonWorld) -> None:
         house.world.write("new.md")
         house.live(daemon, 70)
     assert "new.md" in house.world.paths()
+    polled = [
+        {share["share"] for share in report["shares"]}
+        for (report,) in house.world.rows("select report from nw.run where kind = 'sync' order by run_id")
+    ]
+    assert {"other"} in polled, "the absent one was tried alone"
+    assert {"notes"} in polled, "and left alone while the other was due"
     assert "b.md" in house.world.paths(), "nothing of the absent share was deleted"
 
 
@@ -344,6 +352,7 @@ def test_an_admins_request_ends_a_running_poll_at_the_next_note(house: DaemonWor
         wait_for(served)
     kinds = house.world.rows("select report from nw.run where kind = 'sync' order by run_id")
     assert len(kinds) >= 2
+    assert kinds[0][0]["shares"][0]["added"] < 41, "the poll ended early"
     assert len(house.world.paths()) == 41, "what the poll left was done by the request's own"
 
 
@@ -386,6 +395,14 @@ def test_a_stop_during_embedding_leaves_every_note_whole(house: DaemonWorld) -> 
     report = house.world.sync()
     assert report.status == "ok"
     assert len(house.world.paths()) == 41
+
+
+def test_a_poll_that_was_stopped_is_no_good_poll(world: ShareWorld) -> None:
+    world.write("a.md")
+    world.sync(stopped=lambda: True)
+    assert world.one("select polled_at from nw.share") is None
+    world.sync()
+    assert world.one("select polled_at from nw.share") is not None
 
 
 def test_an_unexpected_fault_does_not_end_the_daemon(
