@@ -18,6 +18,8 @@ from db.queries import load
 
 _SQL = load("notes")
 
+_MOST_TERMS = 100_000  # whose ids are kept in memory
+
 Vector = NDArray[np.float32]
 
 
@@ -158,6 +160,8 @@ class NoteStore:
 
         Raises DatabaseFault for a note that the database refuses, DatabaseUnavailable.
         """
+        if len(self._terms) > _MOST_TERMS:
+            self._terms.clear()
         with our_errors(), self._conn.transaction():
             audience_id = self._audiences.id_for(note.folder, note.guard.acl_ids)
             note_id = self._put(note, audience_id, generation_id)
