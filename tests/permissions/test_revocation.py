@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable
 
 import pytest
@@ -221,6 +222,22 @@ def test_what_falls_is_filled_up_with_what_passes(permission_world: PermissionWo
     assert all(int(row.path.split("/")[1].removesuffix(".md")) % 2 for row in rows)
     everything = world.engine.search(world.asker("bob"), "windmill", k=100).result.results
     assert len(everything) == 15
+
+
+def test_what_fills_up_is_looked_at_too(permission_world: PermissionWorld) -> None:
+    """More notes than a search ranks, all but three revoked: what no leg found is no way out either."""
+    world, chance = permission_world, random.Random(3)
+    for number in range(140):
+        words = " ".join(f"{chance.choice('bdfgklmnprstv')}{chance.choice('aeiou')}{n}x" for n in range(12))
+        world.write(f"mill/{number:03}.md", f"# Mill {number}\n\nThe windmill turns: {words}.\n")
+    world.sync()
+    kept = {f"mill/{number:03}.md" for number in (7, 70, 139)}
+    for number in range(140):
+        if f"mill/{number:03}.md" not in kept:
+            (world.root / f"mill/{number:03}.md").chmod(0o600)
+    for words in ("windmill", "nothing like it"):
+        rows = world.engine.search(world.asker("bob"), words, k=10).result.results
+        assert {row.path for row in rows} == kept and len(rows) == 3
 
 
 def test_a_twin_that_passes_stands_in_for_one_that_does_not(permission_world: PermissionWorld) -> None:
