@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import date
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,22 +26,27 @@ _LEAST_DEPTH = 50
 _MOST_DEPTH = 4_000
 _PHRASE = re.compile(r'"([^"]*)"')
 _WITHOUT = re.compile(r"(?<!\S)-(\w[^\s\"]*)")
+_DAYS = re.compile(r"(?<!\S)(since|until):(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?(?!\S)", re.IGNORECASE)
 _MOST_CONDITIONS = 50
 
 
 @dataclass(frozen=True)
 class Query:
-    """What is looked for. `vector` None: no vector leg; `phrases` must stand in it, `without` must not."""
+    """What is looked for. `vector` None: no vector leg; `phrases` must stand in it, `without` must not.
+
+    `days`: the first and the last day of which a note may be, both included.
+    """
 
     text: str
     vector: NDArray[np.float32] | None = None
     phrases: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    days: tuple[date | None, date | None] = (None, None)
 
     @property
     def rules_out(self) -> bool:
         """Whether some readable chunks may not be shown."""
-        return bool(self.phrases or self.without)
+        return bool(self.phrases or self.without or any(self.days))
 
 
 def clean(text: str) -> str:
@@ -50,15 +57,36 @@ def clean(text: str) -> str:
 def parse_words(words: str) -> Query:
     """Return the query of a search: quoted phrases must stand in a chunk, a `-word` must not.
 
-    Raises UsageError for more than 50 of them: each is looked for in every readable chunk.
+    `since:2026-01-31` and `until:2026-12` narrow to notes of those days, months or years. Raises
+    UsageError for more than 50 phrases and words: each is looked for in every readable chunk.
     """
     phrases = _distinct(found.strip() for found in _PHRASE.findall(words) if found.strip())
-    unquoted = _PHRASE.sub(" ", words)
+    unquoted, days = _days(_PHRASE.sub(" ", words))
     without = _distinct(found for found in _WITHOUT.findall(unquoted) if re.search(r"\w", found))
     if len(phrases) + len(without) > _MOST_CONDITIONS:
         raise UsageError(f"A search takes {_MOST_CONDITIONS} quoted phrases and -words at most; use fewer.")
     text = " ".join([*_WITHOUT.sub(" ", unquoted).split(), *phrases])
-    return Query(text, None, phrases, without)
+    return Query(text, None, phrases, without, days)
+
+
+def _days(words: str) -> tuple[str, tuple[date | None, date | None]]:
+    """Take `since:` and `until:` out; of what is no date they leave everything as it stands."""
+    found: dict[str, date] = {}
+
+    def take(match: re.Match[str]) -> str:
+        year, month, day = (int(part) if part else 0 for part in match.group(2, 3, 4))
+        last = match[1].lower() == "until"
+        try:
+            if day == 0:
+                month = month or (12 if last else 1)
+                day = monthrange(year, month)[1] if last else 1
+            found[match[1].lower()] = date(year, month, day)
+        except ValueError:  # the 31st of February
+            return match[0]
+        return " "
+
+    left = _DAYS.sub(take, words)
+    return left, (found.get("since"), found.get("until"))
 
 
 def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
@@ -88,7 +116,7 @@ def rank(reading: Reading, query: Query, options: SearchSettings, k: int) -> Ran
     More candidates are fetched, and again more where those found are too much alike: a passage must not be
     lost behind hundreds of copies of another.
     """
-    among = reading.matching(query.phrases, query.without) if query.rules_out else None
+    among = reading.matching(query.phrases, query.without, query.days) if query.rules_out else None
     leg = KeywordLeg(reading, query.text)
     depth = max(_LEAST_DEPTH, 4 * k)
     while True:

@@ -187,14 +187,24 @@ class Reading:
         rows = self._conn.execute(query, {"vector": vector, "limit": limit, "among": list(among)})
         return [(int(row[0]), float(row[1])) for row in rows]
 
-    def matching(self, phrases: Sequence[str], without: Sequence[str]) -> list[int]:
-        """Return the readable chunks that hold every phrase and none of the words, in the notes' order."""
+    def matching(
+        self,
+        phrases: Sequence[str],
+        without: Sequence[str],
+        days: tuple[date | None, date | None] = (None, None),
+    ) -> list[int]:
+        """Return the readable chunks that hold every phrase and none of the words, in the notes' order.
+
+        `days`, first and last, narrow by the date a note gives itself, else by its file's last change.
+        """
         if self.serving is None:
             return []
         values = {
             "generation_id": self.serving.generation_id,
             "phrases": list(phrases),
             "without": list(without),
+            "since": days[0],
+            "until": days[1],
         }
         return [int(row[0]) for row in self._conn.execute(_SQL["matching"], values)]
 

@@ -116,7 +116,7 @@ select chunk_id, (embedding <=> %(vector)s) + 0 as distance
  order by 2, 1 limit %(limit)s
 
 -- name: matching
--- The readable chunks that hold every phrase and none of the words. White space counts as one space, case not.
+-- The readable chunks, of notes of those days, that hold every phrase and none of the words. White space counts as one space, case not.
 -- Each text is folded once: "offset 0" and "materialized" keep the planner from doing it again for every word.
 with phrase as materialized (
        select regexp_replace(lower(normalize(p, NFC)), '\s+', ' ', 'g') as folded from unnest(%(phrases)s::text[]) p),
@@ -128,6 +128,10 @@ with phrase as materialized (
               ' ' || regexp_replace(lower(normalize(content, NFC)), '\W+', ' ', 'g') || ' ' as words
          from nw.note_chunk
         where generation_id = %(generation_id)s and audience_id in (select unnest(app.ids()))
+          and (%(since)s::date is null and %(until)s::date is null
+               or note_id in (select note_id from nw.note n
+                               where coalesce(n.written_on, n.modified_at::date)
+                                     between coalesce(%(since)s::date, '-infinity') and coalesce(%(until)s::date, 'infinity')))
        offset 0)
 select chunk_id from text t
  where not exists (select from phrase where position(phrase.folded in t.spaced) = 0)

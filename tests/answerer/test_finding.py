@@ -146,3 +146,18 @@ def test_beyond_the_limit_the_index_gives_as_many_rows_and_the_same_best(house: 
         ranking = rank(held, Query("screws", vector), SearchSettings(exact_limit=0), 5)
         assert len(ranking.vector_rank) >= 20
         assert held._conn.execute("show enable_seqscan").fetchone() == ("on",), "only that query is tuned"
+
+
+def test_a_range_of_days_narrows_inside_the_database(house: House) -> None:
+    for day in ("2023-06-30", "2024-02-29", "2024-12-31", "2025-01-01"):
+        write(house, f"{day}.md", f"---\ndate: {day}\n---\n# Report\n\nThe lathe ran on {day}.\n")
+    index(house)
+
+    def days(words: str) -> set[str]:
+        return {name[:10] for name, _ in found(house, words, 100)}
+
+    assert days("lathe since:2024 until:2024") == {"2024-02-29", "2024-12-31"}
+    assert days("lathe until:2024-02") == {"2023-06-30", "2024-02-29"}
+    assert days("lathe since:2024-02-29 until:2024-02-29") == {"2024-02-29"}
+    assert days("lathe since:2999") == set()
+    assert len(days("lathe since:2024-02-31")) > 4, "what is no day narrows nothing"
