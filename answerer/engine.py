@@ -76,7 +76,7 @@ class Engine:
         self._auditor = Auditor(settings)
         self._watch: Watch | None = find_watch(settings, directory)
         self._reranker = make_reranker(settings, embedder)
-        self._talks = Talks(settings.answer, database)
+        self._talks = Talks(settings, database)
         self._models: ModelAnswers | None = None
         if settings.answer.provider == "anthropic":
             self._models = ModelAnswers(settings, Provider(settings.answer, database), self)

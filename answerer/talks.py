@@ -19,7 +19,7 @@ from db.pool import Database
 from db.search import Reading
 from notewarden.display import show_path
 from notewarden.errors import UsageError
-from notewarden.settings_sections import AnswerSettings
+from notewarden.settings import Settings
 
 _MOST_TURNS = 6
 _MOST_CHARACTERS = 12_000  # of earlier answers in a prompt
@@ -76,8 +76,9 @@ class Plan:
 class Talks:
     """Opens and continues conversations. It keeps none itself."""
 
-    def __init__(self, settings: AnswerSettings, database: Database) -> None:
-        self._keep = settings.history
+    def __init__(self, settings: Settings, database: Database) -> None:
+        """Where the audit may not keep what was asked, no conversation does either."""
+        self._keep = settings.answer.history if settings.privacy.questions == "keep" else None
         self._database = database
 
     def open(self, asker: Asker, *, continued: bool) -> Talk:
@@ -89,7 +90,7 @@ class Talks:
         if self._keep is None or asker.acts_for_another:
             if continued:
                 raise UsageError(
-                    "Conversations are not kept here ([answer] history is off)."
+                    "Conversations are not kept here ([answer] history, [privacy] questions)."
                     if self._keep is None
                     else "A conversation belongs to who led it; it cannot be continued with --as."
                 )

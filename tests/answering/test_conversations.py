@@ -207,8 +207,16 @@ def test_history_off_keeps_nothing(asked: Build) -> None:
     house.ask(FIRST)
     with house.database.owner() as conn:
         assert conn.execute("select count(*) from nw.turn").fetchone() == (0,)
-    with pytest.raises(UsageError, match="history is off"):
+    with pytest.raises(UsageError, match="not kept here"):
         house.ask("And?", continued=True)
+
+
+@pytest.mark.parametrize("questions", ["hash", "drop"])
+def test_where_questions_are_not_kept_no_conversation_is(model_house: Build, questions: str) -> None:
+    house = model_house(PAY, tables={"privacy": {"questions": questions}})
+    house.ask("What is the zebrafish bonus?")
+    with house.database.owner() as conn:
+        assert conn.execute("select count(*) from nw.turn").fetchone() == (0,)
 
 
 def test_extracts_have_conversations_too(asked: Build) -> None:
