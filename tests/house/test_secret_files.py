@@ -48,3 +48,20 @@ def test_a_missing_file_is_not_replaced_by_the_variable(
     monkeypatch.setenv("VOYAGE_API_KEY", "hush")
     with pytest.raises(ConfigError, match="gone"):
         read_secret(tmp_path / "gone", "VOYAGE_API_KEY")
+
+
+def test_systemds_copy_of_a_secret_goes_before_the_file_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service cannot open the file that the configuration names; root's own commands can."""
+    named = secret_file(tmp_path, "nas-password", b"from-the-file")
+    assert read_secret(named, "NOTHING") == "from-the-file"
+    folder = tmp_path / "credentials"
+    folder.mkdir()
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(folder))
+    assert read_secret(named, "NOTHING") == "from-the-file", "this service was not given it"
+    secret_file(folder, "secret_nas-password", b"from-systemd")
+    assert read_secret(named, "NOTHING") == "from-systemd"
+    (folder / "secret_nas-password").chmod(0o666)
+    with pytest.raises(ConfigError):
+        read_secret(named, "NOTHING")
