@@ -110,6 +110,7 @@ def write_site(folder: Path, site: Site, url: str) -> Settings:
             file = folder / share / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(text.encode() if isinstance(text, str) else text)
+    (folder / "state").mkdir(mode=0o700, exist_ok=True)
     people = folder / "people.toml"
     people.write_text(to_toml(PEOPLE), "utf-8")
     shares = [
