@@ -73,6 +73,10 @@ class Waiting(Protocol):
         """Record that it waits on; `error`: what the database had against it."""
         ...
 
+    def recount(self) -> None:
+        """Let the report of its share say what stands now."""
+        ...
+
 
 @dataclass
 class Run:

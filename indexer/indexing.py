@@ -18,6 +18,7 @@ from db.errors import DatabaseFault, TryAgain
 from db.notes import About, Guard, NewChunk, NewNote, Vector
 from indexer.chunking import Chunk, ChunkedNote, chunk
 from indexer.context import Progress, Run
+from indexer.held import Held
 from indexer.reading import NoteGone, ReadNote
 from indexer.report import ShareReport
 from indexer.sweep import Job, OpenShare, Stores
@@ -43,7 +44,6 @@ _STOPPED = (
     f"in {FRUITLESS_RUNS} runs in a row the embedding model did nothing; until one text gets through, "
     "no others are tried"
 )
-_TAKING_OVER = "it changed while the notes are indexed in a new way, and follows when that takes over"
 
 
 class _NotAsked(EmbeddingFailed):
@@ -281,6 +281,12 @@ class Indexing:
         """Record notes that wait although nothing is wrong with them."""
         ledger.wait(self._run.conn, self._stores.share_id, paths, reason)
 
+    def recount(self) -> None:
+        """Let the report say what stands in the ledger now."""
+        found = ledger.of_share(self._run.conn, self._stores.share_id).values()
+        self._report.pending = sum(one.state == "pending" for one in found)
+        self._report.parked = sum(one.state == "parked" for one in found)
+
     def tidy(self) -> None:
         """Forget audiences that the last notes left."""
         self._stores.notes.forget()
@@ -311,50 +317,6 @@ class Indexing:
         self._done += notes
         embedded = self._run.report.chunks_embedded
         self._run.progress(Progress(self._settings.name, self._done, total, embedded))
-
-
-class Held:
-    """A changed note that waits for the generation that is built to take over (context.Waiting)."""
-
-    def __init__(self, work: Indexing, one: Prepared) -> None:
-        self._work = work
-        self._one = one
-        self._row: NewNote | None = None
-
-    @property
-    def share(self) -> str:
-        """Its share."""
-        return self._work.share.share
-
-    @property
-    def path(self) -> bytes:
-        """Its path."""
-        return self._one.job.path
-
-    def embed(self) -> None:
-        """Have its vectors made. Raises EmbeddingFailed, which is recorded."""
-        try:
-            self._row = self._work.row(self._one, self._work.vectors([self._one]))
-        except EmbeddingFailed as error:
-            self._work.failed(self._one, error)
-            raise
-
-    def save(self) -> None:
-        """Store it. Must run inside a transaction. Raises DatabaseFault."""
-        assert self._row is not None
-        self._work.store(self._row)
-
-    def saved(self) -> None:
-        """Count it, once the transaction is through."""
-        self._work.count(self._one)
-        self._work.tidy()
-
-    def wait(self, error: DatabaseFault | None = None) -> None:
-        """Record that it waits on; `error`: what the database had against it."""
-        if error is not None:
-            self._work.refused(self._one, error)
-        else:
-            self._work.wait([self.path], _TAKING_OVER)
 
 
 def _key(one: Chunk) -> bytes:

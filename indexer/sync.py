@@ -134,7 +134,6 @@ class Indexer:
         shares.close_undeclared(conn, [share.name for share in self.settings.shares])
         generation_id, serving = generations.target(conn, recipe(self.settings, self.embedder))
         generations.abandon(conn, generation_id)
-        generations.drop_retired(conn)
         return Run(
             settings=self.settings,
             conn=conn,
@@ -170,6 +169,7 @@ class Indexer:
             take_over(run, ready=not lacking and not run.stopped())
         tried = run.tries.after(run.report.chunks_embedded)
         generations.set_fruitless(run.conn, run.generation_id, tried)
+        generations.drop_retired(run.conn)
         ListStore(run.conn, self.directory).drop_unused()
         if not run.stopped():
             tend(run.conn, self.settings.search)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from db import generations, runs
 from db.errors import DatabaseFault
 from indexer.context import Run, Waiting
@@ -22,23 +24,29 @@ def take_over(run: Run, *, ready: bool) -> None:
 
     Until the switch their old text serves, to those who pass the old policy and the live one.
     """
-    if ready and all(_embedded(one) for one in run.waiting) and _switched(run):
+    failed = _failures(run.waiting) if ready else []
+    if ready and not failed and _switched(run):
         for one in run.waiting:
             one.saved()
-        generations.drop_retired(run.conn)
         return
-    reports = {report.share: report for report in run.report.shares}
     for one in run.waiting:
-        one.wait()
-        reports[one.share].pending += 1
+        if one not in failed:
+            one.wait()
+    for one in run.waiting:
+        one.recount()
 
 
-def _embedded(one: Waiting) -> bool:
-    try:
-        one.embed()
-    except EmbeddingFailed:
-        return False
-    return True
+def _failures(waiting: Sequence[Waiting]) -> list[Waiting]:
+    """Embed them all; returns those for which that failed, until the model fails altogether."""
+    failed = []
+    for one in waiting:
+        try:
+            one.embed()
+        except EmbeddingFailed as error:
+            failed.append(one)
+            if not error.permanent:
+                break
+    return failed
 
 
 def _switched(run: Run) -> bool:

@@ -160,3 +160,24 @@ def test_a_generation_that_is_wanted_no_more_goes(world: ShareWorld) -> None:
     assert world.one("select count(distinct generation_id) from nw.note_chunk") == 1
     assert world.one("select count(*) from nw.generation where state = 'building'") == 0
     world.whole()
+
+
+def test_an_edit_that_the_new_model_refuses_does_not_keep_it_away_for_ever(world: ShareWorld) -> None:
+    world.write("a.md")
+    file = world.write("b.md", "# B\n\nthe old words\n")
+    world.sync()
+    world.embedder = MoodyEmbedder(24)
+    world.embedder.poison = {"poison": True}
+    world.restart()
+    file.write_text("# B\n\npoison words\n")
+    states = []
+    for _ in range(4):
+        report = world.sync()
+        states.append((report.pending, report.parked, serving(world) == world.embedder.identity))
+    assert states == [(1, 0, False), (1, 0, False), (0, 1, False), (0, 1, True)]
+    assert {one.path for one in world.passages("alice")} == {b"a.md"}
+    world.embedder.poison = {}
+    file.write_text("# B\n\ncured words\n")
+    world.sync()
+    assert "cured words" in world.text("alice")
+    world.whole()
