@@ -53,7 +53,7 @@ def close_undeclared(conn: Connection[Any], names: Sequence[str]) -> None:
 
 
 def close_after_step(conn: Connection[Any]) -> None:
-    """Close every share whose last sweep or poll lies ahead or was made before a restore, until it is swept."""
+    """Close every share whose last sweep or poll lies ahead, or is older than a restore, until swept."""
     conn.execute(_SQL["close_after_step"])
 
 

@@ -20,6 +20,7 @@ from indexer.files import Files, opened_folder, opened_note
 from indexer.identity import Identity, opened_share
 from indexer.output import shown
 from indexer.patterns import Patterns
+from indexer.whynow import declared_gates
 from notewarden.errors import AskerUnknown
 from notewarden.settings import Settings
 from notewarden.settings_sections import ShareSettings
@@ -86,7 +87,8 @@ def permissions(settings: Settings, share: ShareSettings) -> Check:
             name, False, f"{detail} Nobody may read it: {closed[0].reason}.",
             f"Correct its permissions on the server; `notewarden why {shown(path)}` shows each layer.",
         )  # fmt: skip
-    return Check(name, True, detail)
+    gates = "".join(f" {one[0].upper()}{one[1:]}." for one in declared_gates(share))
+    return Check(name, True, detail + gates)
 
 
 def diagnosed(share: ShareSettings) -> list[Check]:

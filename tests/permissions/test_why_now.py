@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.permission_world import HR, PEOPLE, TEAM, PermissionWorld, set_acl
 
+from indexer.doctor.shares import permissions
 from indexer.files import Files
 from indexer.notepaths import Place
 from indexer.why import Explainer, Why
@@ -85,3 +86,12 @@ def test_a_deny_that_nobody_can_resolve_any_more_is_explained(world: PermissionW
     assert not found.readable and not found.layers[-1].readable
     assert "nobody can tell who is a member" in found.layers[-1].ace
     assert not any("do not explain" in doubt for doubt in found.doubts)
+
+
+def test_doctor_lists_them_too(world: PermissionWorld) -> None:
+    assert "share_readers" not in permissions(world.settings, world.settings.shares[0]).detail
+    world.configure("prefer", acl={"source": "posix", "share_readers": ["team"]})
+    assert (
+        "(share_readers); it cannot be checked"
+        in permissions(world.settings, world.settings.shares[0]).detail
+    )
