@@ -30,9 +30,21 @@ ACL_XATTR = {"vfs objects": "acl_xattr", "map acl inherit": "yes"}
 IGNORING = {**ACL_XATTR, "acl_xattr:ignore system acls": "yes"}
 KINDS = {"plain": PLAIN, "acl_xattr": ACL_XATTR, "ignoring": IGNORING}
 
-# In a process namespace of its own nothing of it can be left over: its first process takes all with it.
-_UNSHARE = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private")
-_NEEDED = ("smbd", "net", "smbpasswd", "pdbedit", "unshare", "nsenter")
+# In a process namespace of its own nothing of it can be left over: its first process takes all with it, and
+# goes itself when the test run is killed.
+_UNSHARE = (
+    "setpriv",
+    "--pdeathsig",
+    "KILL",
+    "unshare",
+    "--mount",
+    "--pid",
+    "--fork",
+    "--kill-child",
+    "--propagation",
+    "private",
+)
+_NEEDED = ("setpriv", "smbd", "net", "smbpasswd", "pdbedit", "unshare", "nsenter")
 _DIRS = {
     "private": "private dir",
     "state": "state directory",
