@@ -109,9 +109,8 @@ class Gate:
         """What the asker must be told when text left unchecked although a check was preferred."""
         if self._mode != "prefer" or self.checked or not self._verdicts:
             return None
-        return (
-            "Permissions are those of the last sync: the share could not be reached to check them once more."
-        )
+        why = "no late check is set up here" if self._look is None else "the share could not be reached"
+        return f"Permissions are those of the last sync: {why} to check them once more."
 
     def _check(self, note_ids: Sequence[int]) -> None:
         if not note_ids:
