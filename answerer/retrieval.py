@@ -185,6 +185,8 @@ def select(reading: Reading, ranking: Ranking, gate: Gate, k: int, per_note: int
     Every note passes `gate` before it counts, fill-ups too.
     """
     chosen = _passed(ranking.passages, gate, k, per_note)
+    if len(chosen) >= k:
+        return chosen
     have = {passage.chunk_id for passage in chosen} | set(ranking.order)
     for fill in _fills(reading, ranking, k):
         if len(chosen) >= k:
