@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from acl.directory import Directory
 from acl.sid import Sid
@@ -16,11 +18,14 @@ from db.pool import Connection, Database
 from indexer.actor import actor_of
 from indexer.files import Files
 from indexer.identity import Identity, is_gone, opened_share
+from indexer.patience import Patience
 from indexer.patterns import Patterns
 from indexer.sync import sole_indexer
 from notewarden.errors import ShareUnavailable, UsageError
 from notewarden.settings import Settings
 from notewarden.settings_sections import ShareSettings
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -61,16 +66,22 @@ class Confirmation:
             held = {path: note_id for note_id, path, _ in store.held()}
             if not held and not (emptied and known):
                 return Confirmed(share.name, 0, 0)
-            with opened_share(self._files, share.path) as root:
+            patience = Patience(share.name)
+            with closing(patience), opened_share(self._files, share.path, patience) as root:
                 identity = Identity(self._files, share, (row.identity or {}).get("root"))
-                identity.check(root, known.values())
+                _answered(patience, share, lambda: identity.check(root, known.values()))
                 asked = held
                 patterns = Patterns(share.include, share.exclude)
-                if all(patterns.is_junk(name) for name, _ in self._files.scan(root)):
+                entries = _answered(patience, share, lambda: self._files.scan(root))
+                if all(patterns.is_junk(name) for name, _ in entries):
                     asked = self._all_of(share, known, emptied=emptied)
-                gone = {path: asked[path] for path in asked if self._gone(share, root, path)}
+                gone = {
+                    path: asked[path]
+                    for path in asked
+                    if _answered(patience, share, partial(self._gone, share, root, path))
+                }
                 self._record(conn, share, len(gone), emptied=emptied)
-                identity.still(root)
+                _answered(patience, share, lambda: identity.still(root))
                 _delete(conn, row.share_id, store, gone)
         return Confirmed(share.name, len(gone), len(asked) - len(gone))
 
@@ -130,6 +141,15 @@ def wanted_shares(settings: Settings, share: str | None) -> list[ShareSettings]:
     if not found:
         raise UsageError(f"The configuration has no share {share!r}." if share else "There is no share.")
     return found
+
+
+def _answered(patience: Patience, share: ShareSettings, look: Callable[[], _T]) -> _T:
+    try:
+        return patience.call(look)
+    except OSError as error:
+        raise ShareUnavailable(
+            f"The folder of share {share.name!r} cannot be read ({error.strerror}). Nothing was deleted."
+        ) from error
 
 
 def _delete(conn: Connection, share_id: int, store: NoteStore, gone: dict[bytes, int]) -> None:

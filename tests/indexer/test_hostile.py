@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,11 +119,18 @@ def neighbours(world: ShareWorld) -> set[str]:
     return names
 
 
+def peak_bytes() -> int:
+    """The most memory that this process ever had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
 def test_hostile_contents(world: ShareWorld, neighbours: set[str]) -> None:
     places = {f"case{number:02d}.md": case for number, case in enumerate(CONTENTS)}
     for place, case in places.items():
         (world.root / place).write_bytes(case.raw)
+    before = peak_bytes()
     report = world.sync()
+    assert peak_bytes() - before < 300_000_000
     assert report.status == "ok"
     trouble = world.trouble()
     texts: dict[str, str] = {}

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from faulty_files import OPEN_FOLDER, READ, SCAN
+from faulty_files import LOOK, OPEN_FOLDER, READ, SCAN
 from share_world import ShareWorld
 
+from indexer import confirm
+from indexer.confirm import Confirmation
 from indexer.patience import Patience
 from notewarden.errors import ShareUnavailable
 
@@ -220,3 +222,19 @@ def test_notes_that_cannot_be_seen_are_hidden_before_the_whole_share_closes(worl
     world.files.heal()
     world.sync()
     assert world.readable("alice") == names
+
+
+def test_a_confirmation_does_not_wait_for_a_dead_mount(
+    hanging: ShareWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(30):
+        hanging.write(f"{number}.md")
+    hanging.sync()
+    for number in range(25):
+        (hanging.root / f"{number}.md").unlink()
+    assert hanging.sync().held == 25
+    monkeypatch.setattr(confirm, "Patience", lambda name: Patience(name, 0.2))
+    hanging.files.hang(b"", LOOK)
+    with pytest.raises(ShareUnavailable):
+        Confirmation(hanging.database, hanging.directory, hanging.files).confirm(hanging.settings.shares[0])
+    assert len(hanging.paths()) == 30

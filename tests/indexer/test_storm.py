@@ -91,14 +91,7 @@ def blow(
 def test_a_storm(tmp_path: Path, own_server: ServerHandle, settings_factory: Callable[..., Settings]) -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")  # noqa: T201
-    blow(
-        tmp_path,
-        own_server,
-        settings_factory,
-        seed,
-        int(os.environ.get("I4_NOTES", 2_000)),
-        int(os.environ.get("I4_POLLS", 40)),
-    )
+    blow(tmp_path, own_server, settings_factory, seed, 2_000, 40)
 
 
 @pytest.mark.prove

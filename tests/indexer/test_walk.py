@@ -70,6 +70,15 @@ def test_the_contract_of_reading(files: Files, tree: Path) -> None:
     os.close(root)
 
 
+def test_the_contract_of_a_file_s_birth(files: Files, tree: Path) -> None:
+    root = files.open_root(tree)
+    assert files.kind(tree)
+    with opened_note(files, root, b"a.md") as fd:
+        born = files.born(fd)
+        assert born is None or 0 < born <= files.stat(fd).st_ctime_ns
+    os.close(root)
+
+
 def test_the_contract_of_refusing(files: Files, tree: Path) -> None:
     (tree / "link.md").symlink_to(tree / "a.md")
     (tree / "linked").symlink_to(tree / "hr")
