@@ -114,15 +114,3 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
 def quantiles(times: Sequence[float]) -> str:
     """Return p50 and p95 in milliseconds."""
     return f"{np.quantile(times, 0.5):6.1f} {np.quantile(times, 0.95):6.1f}"
-
-    "TOP",
-    "Asking",
-    "Ints",
-    "Question",
-    "quantiles",
-    "questions",
-    "recall",
-    "timed",
-    "token_of",
-    "truth",
-]

@@ -100,7 +100,7 @@ def test_the_example_names_every_key() -> None:
         ("[search]\nvector_weight = 0\nkeyword_weight = 0", "[search]", "keyword_weight"),
         ("[rerank]\nprovider = 'magic'", "[rerank] provider", "none"),
         ("[metrics]\nport = 1", "[metrics] port", "known here: listen"),
-        ("[metrics]\nlisten = \"0.0.0.0:9464\"", "[metrics] listen", "of this machine"),
+        ('[metrics]\nlisten = "0.0.0.0:9464"', "[metrics] listen", "of this machine"),
         ("database = 3", "database", "table"),
         (SHARE, "[[share]] acl", "missing"),
         (SHARE + "[share.acl]\n", "[share.acl] source", "missing"),
