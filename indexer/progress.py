@@ -30,14 +30,15 @@ class ProgressLine:
         self._silent = terminal_only and not self._terminal
         self._clock = clock
         self._share: str | None = None
-        self._began = self._told = clock()
+        self._began = self._told = self._last = clock()
         self._open = False
 
     def __call__(self, progress: Progress) -> None:
         """Take one step's figures."""
-        if progress.share != self._share:
-            self._share, self._began = progress.share, self._clock()
         now = self._clock()
+        if progress.share != self._share:  # its first step took time too
+            self._share, self._began = progress.share, self._last
+        self._last = now
         if self._silent or (not self._terminal and now - self._told < _EVERY_S):
             return
         self._told = now

@@ -44,6 +44,13 @@ def people(settings: Settings) -> Check:
 def mounted(share: ShareSettings) -> Check:
     """The share's folder opens, holds something, and is mounted in a way that does not mislead."""
     name, files = f"mount {share.name}", Files()
+    if not share.path.is_dir():
+        return Check(
+            name,
+            False,
+            f"There is no folder {share.path}.",
+            "Mount the share there, or correct [[share]] path.",
+        )
     mount = mount_of(share.path)
     with opened_share(files, share.path) as root:
         count = len(files.scan(root))
@@ -67,6 +74,10 @@ def _better(mount: Mount) -> str:
 def permissions(settings: Settings, share: ShareSettings) -> Check:
     """The source of rights can be asked (a NAS is logged in to), and one note's lists can be read."""
     name = f"permissions {share.name}"
+    if not share.path.is_dir():
+        return Check(
+            name, False, "Not looked at: the folder is not there.", f"Mend mount {share.name} first."
+        )
     source = make_source(share, make_directory(settings))
     source.check()
     files = Files()

@@ -38,10 +38,14 @@ _REFUSED = frozenset({400, 413, 422})
 
 @dataclass(frozen=True)
 class VoyageAccess:
-    """Where and as whom the provider is called. `base_url` None is the provider's own address."""
+    """Where and as whom the provider is called. `base_url` None is the provider's own address.
+
+    `query_model`: a cheaper model for questions, of the same series and so of the same space; "": the same.
+    """
 
     api_key: str
     base_url: str | None = None
+    query_model: str = ""
 
 
 class _Transient(Exception):
@@ -105,7 +109,10 @@ class VoyageEmbedder:
         except _Refused:
             return
         except _Transient as error:
-            raise EmbeddingFailed(f"The embedding provider does not answer ({error}); try later.") from None
+            raise EmbeddingFailed(
+                f"The embedding provider does not answer ({error}); check [embedding] base_url and whether "
+                "this machine, or its service, may go there."
+            ) from None
 
     def _embed_halving(self, texts: Sequence[str]) -> Vectors:
         try:
@@ -144,7 +151,7 @@ class VoyageEmbedder:
         try:
             reply = sdk.Embedding.create(
                 input=[text.encode("utf-8", "replace").decode("utf-8") for text in texts],
-                model=self._model,
+                model=self._access.query_model or self._model if purpose == "query" else self._model,
                 input_type=purpose,
                 truncation=False,
                 output_dimension=self.dimension,
