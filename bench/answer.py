@@ -1,7 +1,7 @@
 """What a model's answer costs besides the model: the first token through the service, money by routing.
 
-The model is the fake of the tests on loopback, so that nothing but our own time is measured: between the moment
-the fake sends its first token and the moment the asker has it, and the search before the request.
+The model is the fake of the tests on loopback, so that nothing but our own time is measured: between the
+moment the fake sends its first token and the moment the asker has it, and the search before the request.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _routing() -> None:
     small_cost = (tokens_in * 0.10 + tokens_out * 0.50) / 1e6
     mixed = (small * small_cost + (len(cases) - small) * large_cost) / len(cases)
     print(
-        f"routing: {small} of {len(cases)} questions are small; at {tokens_in} tokens in and {tokens_out} out "
-        f"a question costs ${mixed:.5f} instead of ${large_cost:.5f} ({mixed / large_cost:.0%}); what a small "
-        "model gets wrong only a real one can tell"
+        f"routing: {small} of {len(cases)} questions are small; at {tokens_in} tokens in and {tokens_out} "
+        f"out a question costs ${mixed:.5f} instead of ${large_cost:.5f} ({mixed / large_cost:.0%}); what "
+        "a small model gets wrong only a real one can tell"
     )
