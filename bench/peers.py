@@ -112,7 +112,7 @@ def _lancedb(world: World, folder: Path) -> Peer:
     held.create_index(metric="cosine", vector_column_name="vector", index_type="IVF_HNSW_SQ")
 
     def ask(visibility: float, vector: Floats) -> list[int]:
-        found = held.search(vector).distance_type("cosine").select(["chunk"]).limit(TOP)
+        found = held.search(vector).distance_type("cosine").select(["chunk", "_distance"]).limit(TOP)
         found = found.where(f"array_has(readers, '{sid_of(visibility)}')", prefilter=True)
         return [int(row["chunk"]) for row in found.to_list()]
 

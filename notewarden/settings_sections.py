@@ -189,6 +189,7 @@ class EmbeddingSettings(Section):
 
     provider: Literal["local", "voyage", "hash"] = "local"
     model: kind.Name
+    query_model: str = ""
     dimension: Annotated[int, Field(ge=8, le=4_000)]
     model_path: kind.OptionalPath = None
     model_sha256: kind.Sha256 = None
@@ -209,9 +210,15 @@ class EmbeddingSettings(Section):
     def _file_with_its_hash(self) -> EmbeddingSettings:
         if (self.model_path is None) != (self.model_sha256 is None):
             raise ValueError("model_path and model_sha256 must be set together")
+        if self.query_model and not (_in_series_4(self.model) and _in_series_4(self.query_model)):
+            raise ValueError("query_model needs two models of the series voyage-4, which share one space")
         if self.model_path and self.provider != "local":
             raise ValueError('model_path counts only with provider = "local"')
         return self
+
+
+def _in_series_4(model: str) -> bool:
+    return model == "voyage-4" or model.startswith("voyage-4-")
 
 
 class SearchSettings(Section):

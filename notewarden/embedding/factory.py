@@ -36,4 +36,6 @@ def _voyage(settings: EmbeddingSettings) -> Embedder:
     key = read_secret(settings.api_key_file, "VOYAGE_API_KEY")
     if key is None:
         raise ConfigError("[embedding] provider voyage needs api_key_file or the variable VOYAGE_API_KEY.")
-    return VoyageEmbedder(settings.model, settings.dimension, VoyageAccess(key, settings.base_url))
+    return VoyageEmbedder(
+        settings.model, settings.dimension, VoyageAccess(key, settings.base_url, settings.query_model)
+    )

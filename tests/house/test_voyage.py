@@ -166,3 +166,18 @@ def test_billed_tokens_are_counted_once(embedder: VoyageEmbedder) -> None:
     embedder.embed_documents(TEXTS)
     embedder.embed_query("why?")
     assert (embedder.take_tokens(), embedder.take_tokens()) == (2, 0)
+
+
+def test_questions_may_go_to_a_cheaper_model_of_the_series(fake: FakeVoyage) -> None:
+    access = VoyageAccess(GOOD_KEY, fake.url, "voyage-4-lite")
+    embedder = VoyageEmbedder("voyage-4-large", 8, access)
+    embedder.embed_documents(TEXTS)
+    embedder.embed_query("why?")
+    assert [request["model"] for request in fake.requests] == ["voyage-4-large", "voyage-4-lite"]
+    assert embedder.identity.startswith("voyage/voyage-4-large/8"), "the index is the large model's"
+
+
+@pytest.mark.parametrize(("model", "query_model"), [("voyage-4", "voyage-3-lite"), ("voyage-3", "voyage-4")])
+def test_models_of_two_spaces_are_not_mixed(model: str, query_model: str) -> None:
+    with pytest.raises(ValueError, match="voyage-4"):
+        EmbeddingSettings.model_validate({"provider": "voyage", "model": model, "query_model": query_model})
