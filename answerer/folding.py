@@ -7,6 +7,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from heapq import nsmallest
+from zlib import crc32
 
 from db.search import Passage
 
@@ -17,14 +19,20 @@ MOST_ALIKE = 3
 """So many passages are shown of those that differ in their numbers only, such as logs from one template."""
 
 _RUN = 3  # words
+_SKETCH = 8  # numbers
 _NUMBER = re.compile(r"\d+")
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
 class _Shape:
-    runs: frozenset[str]
+    runs: frozenset[int]
     numbers: frozenset[str]
+
+    @property
+    def sketch(self) -> list[int]:
+        """A few of the runs that a near-copy holds too: those whose checksums are least (Broder 1997)."""
+        return nsmallest(_SKETCH, self.runs)
 
 
 @dataclass
@@ -34,7 +42,7 @@ class Shown:
     per_note: int
     taken: Counter[int] = field(default_factory=Counter)
     _texts: set[str] = field(default_factory=set)
-    _shapes: list[_Shape] = field(default_factory=list)
+    _shapes: dict[int, list[_Shape]] = field(default_factory=dict)  # by each number of their sketches
 
     def takes(self, passage: Passage) -> bool:
         """Whether a passage is shown among the first; one that is counts from then on."""
@@ -42,13 +50,19 @@ class Shown:
         if self.taken[passage.note_id] >= self.per_note or key in self._texts:
             return False
         shape = _shape(key)
-        alike = [other for other in self._shapes if _likeness(shape.runs, other.runs) >= TWINS]
+        alike = self._alike(shape)
         if len(alike) >= MOST_ALIKE or any(other.numbers == shape.numbers for other in alike):
             return False
         self.taken[passage.note_id] += 1
         self._texts.add(key)
-        self._shapes.append(shape)
+        for number in shape.sketch:
+            self._shapes.setdefault(number, []).append(shape)
         return True
+
+    def _alike(self, shape: _Shape) -> list[_Shape]:
+        """Return what nearly repeats `shape`; only what shares a part of its sketch is compared."""
+        near = {id(other): other for number in shape.sketch for other in self._shapes.get(number, ())}
+        return [other for other in near.values() if _likeness(shape.runs, other.runs) >= TWINS]
 
 
 def cap_and_fold(
@@ -75,12 +89,16 @@ def normal_text(text: str) -> str:
 
 
 def _shape(text: str) -> _Shape:
-    words = _WORD.findall(_NUMBER.sub("#", text).replace("#", " 0 "))
-    runs = frozenset(" ".join(words[at : at + _RUN]) for at in range(max(len(words) - _RUN + 1, 1)))
-    return _Shape(runs, frozenset(_NUMBER.findall(text)))
+    numbers = _NUMBER.findall(text)
+    words = _WORD.findall(text)
+    if 2 * len(numbers) < len(words):  # in a table of figures the numbers are what it says
+        words = _WORD.findall(_NUMBER.sub(" 0 ", text))
+    texts = (" ".join(words[at : at + _RUN]) for at in range(max(len(words) - _RUN + 1, 1)))
+    runs = frozenset(crc32(text.encode("utf-8", "replace")) for text in texts)
+    return _Shape(runs, frozenset(numbers))
 
 
-def _likeness(some: frozenset[str], others: frozenset[str]) -> float:
+def _likeness(some: frozenset[int], others: frozenset[int]) -> float:
     """Return the Jaccard index: the shared part of all runs (Broder 1997, resemblance of documents)."""
     small, large = sorted((len(some), len(others)))
     if small < TWINS * large:
