@@ -12,6 +12,8 @@ from test_poll_generations import serving
 
 from answerer.engine import Engine
 from answerer.identity import Asker
+from db import generations, search
+from db.search import reading
 from notewarden.embedding.hashed import HashEmbedder
 
 PARTS = 4
@@ -59,7 +61,7 @@ class Asking(threading.Thread):
         mine = [one for one in found if one.path == f"f{number % 20}/{number}.md"]
         if not mine or found[0].path != mine[0].path:
             self.wrong.append(f"subject{number} was not found first, but {[one.path for one in found[:2]]}")
-        texts = [one.text.strip() for one in mine]
+        texts = [one.text.strip() for one in mine if len(one.text) > 60]  # a rest of two words proves nothing
         if any(a in b for i, a in enumerate(texts) for j, b in enumerate(texts) if i != j):
             self.wrong.append(f"subject{number}: passages of both ways")
         if len({word for one in mine for word in one.text.split() if word.startswith("version")}) > 1:
@@ -181,3 +183,25 @@ def test_an_edit_that_the_new_model_refuses_does_not_keep_it_away_for_ever(world
     world.sync()
     assert "cured words" in world.text("alice")
     world.whole()
+
+
+def test_between_the_switch_and_the_end_of_the_old_rows_only_the_new_ones_are_found(
+    world: ShareWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        write(world, number)
+    world.sync()
+    monkeypatch.setattr(generations, "drop_retired", lambda conn: None)
+    world.embedder = MoodyEmbedder(24)
+    world.restart()
+    world.sync()
+    assert world.one("select count(distinct generation_id) from nw.note_chunk") == 2
+    monkeypatch.setattr(search, "_FEW_CHUNKS", -1)  # the way of large indexes
+    terms = [row[0] for row in world.rows("select term_id from nw.term")]
+    with world.database.reader() as conn, reading(conn, world.token("alice")) as session:
+        assert session.serving is not None
+        found = sorted(set(session.postings(terms).chunk_ids.tolist()))
+        serves = session.serving.generation_id
+    chunks = "select distinct generation_id from nw.note_chunk where chunk_id = any (%s)"
+    assert world.rows(chunks, found) == [(serves,)]
+    assert len(found) == 3 * (PARTS + 1)
