@@ -43,6 +43,8 @@ CLOSED_TABLES = (
     "generation",
     "run",
     "recall_check",
+    "conversation",
+    "turn",
 )
 WRITE_ONLY = ("audit", "usage", "request")
 WHO = Token(USERS[0], "somebody", frozenset({USERS[0], EVERYONE}), frozenset({USERS[0], EVERYONE}))
