@@ -73,7 +73,6 @@ def main(arguments: list[str]) -> None:
 
 def _report(client: SmbClient, paths: list[str]) -> None:
     seconds, count = measured(lambda: list(client.answers(paths)))
-    print(
-        f"{client.name} (SMB {client.dialect}): {count:,} descriptors in {seconds:.2f} s, {count / seconds:,.0f}/s"
-    )
+    rate = f"{count:,} descriptors in {seconds:.2f} s, {count / seconds:,.0f}/s"
+    print(f"{client.name} (SMB {client.dialect}): {rate}")
     client.close()

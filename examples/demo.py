@@ -1,6 +1,6 @@
 """What `make demo` runs: the sample share asked by two people, or any folder asked by whoever runs it.
 
-Everything it writes lies in one folder under the user's state home; the sample and the clone stay as they are.
+Everything it writes lies in one folder under your state home; the sample and the clone stay as they are.
 """
 
 from __future__ import annotations

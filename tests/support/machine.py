@@ -51,7 +51,7 @@ mount -t tmpfs -o mode=755 tmpfs "$root/sys/fs/cgroup"
 mkdir "$root/sys/fs/cgroup/unified" "$root/sys/fs/cgroup/systemd"
 mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup/unified"
 mount -t cgroup -o none,name=systemd,xattr systemd "$root/sys/fs/cgroup/systemd"
-# Credentials are mounted by a helper of systemd's in a namespace of its own; shared, they arrive in the others.
+# Credentials are mounted by a helper of systemd's in a namespace of its own; shared, they reach the others.
 mount --make-rshared "$root"
 hostname machine
 rm -rf "$root/etc/systemd/system" "$root/etc/notewarden" "$root/opt/notewarden" "$root/var/lib/notewarden" \
