@@ -22,7 +22,14 @@ from indexer.held import Held
 from indexer.reading import NoteGone, ReadNote
 from indexer.report import ShareReport
 from indexer.sweep import Job, OpenShare, Stores
-from notewarden.errors import EmbeddingFailed, NoteError, NoteSkipped, NoteUnreadable, ShareUnavailable
+from notewarden.errors import (
+    EmbeddingFailed,
+    NoteError,
+    NoteSkipped,
+    NotewardenError,
+    NoteUnreadable,
+    ShareUnavailable,
+)
 from notewarden.log import get_logger
 from notewarden.settings_sections import ShareSettings
 from notewarden.terms import count_terms, detect_language
@@ -231,6 +238,11 @@ class Indexing:
             self.store(self.row(one, vectors))
         except DatabaseFault as error:
             self.refused(one, error)
+        except NotewardenError:
+            raise
+        except Exception as error:  # one poison note never costs another
+            reason = f"making its rows failed ({type(error).__name__})"
+            self._trouble(one.job, "pending", reason, read=one.read, permanent=True)
         else:
             self.count(one)
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 
+import pytest
 from share_world import ShareWorld
 
+from indexer import indexing
 from indexer.indexing import FRUITLESS_RUNS
+from notewarden.terms import count_terms
 
 LONG = "# Long\n\n" + "\n\n".join(f"## Part {n}\n\nWords of part {n}. " * 9 for n in range(20))
 
@@ -152,6 +156,22 @@ def test_one_poison_note_costs_no_other(world: ShareWorld) -> None:
     report = world.sync_all()
     assert (report.shares[0].added, report.shares[0].pending) == (10, 1)
     world.whole()
+
+
+def test_a_fault_of_ours_over_one_note_costs_no_other(
+    world: ShareWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def count(text: str, language: str) -> Counter[str]:
+        if "stumbling" in text:
+            raise RuntimeError
+        return count_terms(text, language)
+
+    monkeypatch.setattr(indexing, "count_terms", count)  # a fault where no input is known to make one
+    world.write("a.md", "# A\n\nstumbling block\n")
+    world.write("b.md", "# B\n\nfine\n")
+    report = world.sync()
+    assert (report.added, report.pending) == (1, 1)
+    assert "making its rows failed (RuntimeError)" in world.trouble()["a.md"].reason
 
 
 def test_a_language_that_nobody_knows_costs_nothing(world: ShareWorld) -> None:
