@@ -26,8 +26,8 @@ from notewarden.errors import (
     EmbeddingFailed,
     NoteError,
     NoteSkipped,
-    NotewardenError,
     NoteUnreadable,
+    NotewardenError,
     ShareUnavailable,
 )
 from notewarden.log import get_logger
