@@ -1,10 +1,12 @@
 """The embedded server's files: state folder, data, socket and log folders, settings, first creation."""
 
+import errno
 import os
 import pwd
 import shutil
 import stat
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -176,8 +178,7 @@ def make_data(cluster: Cluster) -> None:
 def _initdb(cluster: Cluster) -> None:
     """Make the data beside its place and move it there whole, so that a kill leaves nothing half."""
     new = cluster.state_dir / "postgres.new"
-    if new.exists():
-        shutil.rmtree(new)
+    _remove(new)
     new.mkdir(mode=0o700)
     if new.stat().st_uid != cluster.runner.uid:  # a service may not be allowed the call at all
         os.chown(new, cluster.runner.uid, cluster.runner.gid)
@@ -188,6 +189,20 @@ def _initdb(cluster: Cluster) -> None:
         raise DatabaseUnavailable(cluster.why("could not be made", done.stderr.decode(errors="replace")))
     new.rename(cluster.data)
     _sync_folder(cluster.state_dir)
+
+
+def _remove(folder: Path) -> None:
+    """Remove what a killed initdb left, which may be taking its own files away at this very moment."""
+    for _ in range(100):
+        try:
+            if folder.exists():
+                shutil.rmtree(folder)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY):
+                raise
+            time.sleep(0.02)
+    shutil.rmtree(folder)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -115,7 +115,15 @@ def stop(data: Path, patience: float) -> bool:
                 signal.pidfd_send_signal(fd, signal.SIGINT)
         finally:
             os.close(fd)
-    return wait_gone(pid, patience)
+    return wait_gone(pid, patience) and _wait_free(data, patience)
+
+
+def _wait_free(data: Path, patience: float) -> bool:
+    """Wait until the server's children have ended too: while one holds the lock, the pid file is believed."""
+    lock = hold(data, patience)
+    if lock is not None:
+        os.close(lock)
+    return lock is not None
 
 
 def clear_stale(data: Path, socket: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from support.answer_house import NOTES, QUESTIONS, House
 
@@ -124,8 +125,8 @@ def test_lines_are_counted_from_the_end() -> None:
 
 
 def test_rare_words_decide_where_no_passage_is_near() -> None:
-    common, rare = Word(("~a",), frozenset({1, 2}), 0.5), Word(("~b",), frozenset({2}), 3.0)
-    absent = Word(("~c",), frozenset(), 4.0)
+    common, rare = Word(("~a",), 0.5, np.array([1, 2])), Word(("~b",), 3.0, np.array([2]))
+    absent = Word(("~c",), 4.0, np.array([], dtype=np.int64))
 
     class At:
         def __init__(self, chunk_id: int) -> None:

@@ -11,7 +11,18 @@ from support.command import Answer, run
 
 from notewarden.settings import load_settings
 
-COMMANDS = ["init", "sync", "status", "reindex", "confirm-deletes", "chunks", "readable", "why"]
+COMMANDS = [
+    "init",
+    "sync",
+    "run",
+    "status",
+    "reindex",
+    "confirm-deletes",
+    "chunks",
+    "readable",
+    "why",
+    "doctor",
+]
 CHUNK_KEYS = ["seq", "heading", "first_line", "last_line", "start", "end", "text"]
 
 

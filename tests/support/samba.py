@@ -107,11 +107,15 @@ class Samba:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def pause(self) -> None:
-        """Be dead: the port refuses."""
+        """Be dead: the port refuses, and no process that held a session is left."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
         self._process = None
+        deadline = time.monotonic() + 10
+        while Path(f"/proc/{self.pid}").exists():  # the namespace's first process, which takes all with it
+            assert time.monotonic() < deadline, "the server did not die"
+            time.sleep(0.01)
 
     def add_share(self, name: str, path: Path, **options: str) -> None:
         """Serve one more folder; a keyword's blanks are written as underscores, a colon as two."""
