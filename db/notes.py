@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,7 +144,8 @@ class NoteStore:
         """Return every indexed note of the share by path."""
         with self._conn.cursor(binary=True) as cursor:
             rows = cursor.execute(_SQL["known"], {"share_id": self._share_id}).fetchall()
-        return {row[0]: Known._make(row) for row in rows}
+        # As Known._make does, without a Python call for each note of the share.
+        return {note.path: note for note in map(partial(tuple.__new__, Known), rows)}
 
     def own_lists(self) -> dict[int, tuple[int, ...]]:
         """Return by note id the ids of each note's own lists, as last read together with the indexed text."""

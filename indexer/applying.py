@@ -36,9 +36,10 @@ class Applier:
             notes.relist(note_ids, own)
         for note, kept in found.narrowed:
             notes.keep_narrow(note.note_id, kept)
-        notes.release_narrow(found.released)
         notes.found(found.back)
-        self._stores.narrow = notes.narrowed()
+        if found.narrowed or found.released:
+            notes.release_narrow(found.released)
+            self._stores.narrow = notes.narrowed()
         self._forget_text(found.emptied)
         self._delete(found.gone, in_share)
         self._note_trouble(found)

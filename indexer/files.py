@@ -31,7 +31,12 @@ Entry = tuple[str, os.stat_result]
 
 
 class Files:
-    """The real file system. Every method raises OSError as the system gives it."""
+    """The real file system. Every method raises OSError as the system gives it.
+
+    `may_hang`: whether reads may never end even where the file system is this machine's own.
+    """
+
+    may_hang: bool = False
 
     def open_root(self, root: Path) -> int:
         """Open the share's root; the root itself may be reached through links, nothing below it may."""

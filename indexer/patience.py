@@ -41,6 +41,8 @@ class Patience:
         self._name = name
         self.limit_s = limit_s
         self.stopped = stopped
+        # On a disk of this machine a read ends, or the whole machine stands: nothing to wait apart for.
+        self.direct = False
         self._worker: _Worker | None = None
         self._stuck: list[_Worker] = []
 
@@ -57,6 +59,8 @@ class Patience:
         `discard` gets a result that came too late. `breakable`: the work is Python alone and is broken off.
         Raises TimeoutError when it takes too long, ShareUnavailable when too many calls are stuck.
         """
+        if self.direct and not breakable:
+            return work()
         self._require_life()
         if self._worker is None:
             self._worker = _Worker()

@@ -77,10 +77,10 @@ class Policies:
         otherwise those that differ are moved out, and a note that nobody asked for here stays as it was.
         All edits come first: a note moved into a row that is edited afterwards would be edited along.
         """
-        audiences = self._audiences.all()
         by_audience: dict[int, list[Wanted]] = defaultdict(list)
         for one in wanted:
             by_audience[one.note.audience_id].append(one)
+        audiences = self._audiences.all() if by_audience else {}
         differing = {audiences[key]: _differing(audiences[key], ones) for key, ones in by_audience.items()}
         moving = [one for one, members in differing.items() if members and not self._edited(one, members)]
         for audience in moving:

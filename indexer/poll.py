@@ -117,7 +117,9 @@ class SharePoll:
         if self._run.stopped():
             return  # notes were left out: what is known is not what stands
         with conn.transaction():
-            runs.commit_now(conn)  # and with it all that this poll committed: what it reports, it has done
+            if found.jobs or found.wanted or found.verified:
+                # And with it all that this poll committed: what it reports, it has done.
+                runs.commit_now(conn)
             shares.polled(conn, share_id, poll.started, {"root": seen, "policy": policy})
 
     def _answered(self, look: Callable[[], _T]) -> _T:
@@ -141,6 +143,7 @@ class SharePoll:
         with opened_share(files, settings.path, self._patience) as root:
             source = self._source or self._run.make_source(settings, self._run.directory)
             clock = Clock.of(files.kind(settings.path))
+            self._patience.direct = clock.local and not files.may_hang
             reader = NoteReader(files, source, clock, settings.max_bytes, self._patience)
             patterns = Patterns(settings.include, settings.exclude)
             opened = OpenShare(source, reader, files, patterns, root, self._patience)
@@ -200,7 +203,8 @@ class SharePoll:
         jobs = sorted(found.jobs, key=partial(_turn, poll.troubles, self._run.report.run))
         work = Indexing(self._run, self._settings, poll.opened, poll.stores, self.report)
         work.work(jobs, guards)
-        poll.stores.audiences.drop_empty()
+        if jobs:
+            poll.stores.audiences.drop_empty()
         self.report.hashed = len(found.hashed | work.hashed)
 
     def _for_new_generation(self, poll: _Poll, survey: Survey, found: Verdicts) -> list[Job]:

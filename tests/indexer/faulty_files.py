@@ -37,6 +37,7 @@ class Fault:
 class FaultyFiles(Files):
     """Files with faults. `heal` takes them all away."""
 
+    may_hang = True
     root: Path
     faults: list[Fault] = field(default_factory=list)
     halved: dict[bytes, int] = field(default_factory=dict)
