@@ -57,7 +57,7 @@ def teller(notes_for: Callable[[str | None], Mapping[str, str]]) -> Callable[[Wi
             made[user] = Naive(notes_for(user))
         if wish.action == "search":
             return Told({"results": made[user].search(wish.fields["words"], wish.fields["k"])})
-        return Told({"found": True})
+        return Told({"found": True, "answer": "", "citations": []})
 
     return tell
 
