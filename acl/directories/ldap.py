@@ -11,7 +11,7 @@ import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
@@ -45,7 +45,7 @@ class LdapSettings:
     username: str
     password: str
     ca_file: Path | None = None
-    uids: Mapping[str, str] = ()  # type: ignore[assignment]
+    uids: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"LdapSettings({self.url!r}, {self.username!r})"

@@ -65,7 +65,7 @@ def test_an_error_is_logged_by_type_and_place_without_its_words(capsys: pytest.C
         raise ValueError("hush: a line of a note")
     except ValueError:
         get_logger("x").error("The poll failed.", exc_info=True)
-        logging.getLogger("some.library").exception("A library failed.")
+        logging.getLogger("another_package").exception("A library failed.")
     ours, theirs = lines(capsys)
     assert ours["error"] == theirs["error"] == "ValueError"
     assert any("test_log.py" in place for place in ours["at"])

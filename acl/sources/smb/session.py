@@ -117,7 +117,7 @@ class SmbSession:
                     self.reset()
                     if attempt == 2:
                         raise ShareUnavailable(str(error)) from error
-            raise AssertionError  # pragma: no cover
+            raise AssertionError  # pragma: no cover: the second attempt returns or raises
 
     def _connected(self) -> SmbClient | None:
         try:

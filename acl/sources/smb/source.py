@@ -215,7 +215,7 @@ class SmbSource:
                 raise _unpaired(wrong)
             time.sleep(pause)
             answer = self._ask(path)
-        raise AssertionError  # pragma: no cover
+        raise AssertionError  # pragma: no cover: the loop returns or raises in its last round
 
     def _mode(self, path: bytes, answer: Answer) -> PosixState | None:
         """The real mode from posix_path, None without one. Raises NoteUnreadable if it is not to be had."""
