@@ -15,6 +15,18 @@ _SQL = load("status")
 
 
 @dataclass(frozen=True)
+class Coverage:
+    """How many notes are indexed of those `expected`; `anew`: by another way, which does not serve yet.
+
+    The figures are read one after the other: while notes are stored, `indexed` may be the larger one.
+    """
+
+    indexed: int
+    expected: int
+    anew: bool
+
+
+@dataclass(frozen=True)
 class Quarantined:
     """A note under a list that cannot be understood, so that nobody may read it; `since` its last reading."""
 
@@ -34,13 +46,15 @@ class Usage:
 
 
 def indexed(conn: Connection[Any], shares: Sequence[str]) -> dict[str, int]:
-    """Return how many notes of each share have rows, hidden ones too."""
+    """Return how many notes of each share have rows, hidden ones too, of the generation built if one is."""
     return dict(conn.execute(_SQL["indexed"], {"names": list(shares)}).fetchall())
 
 
-def uncovered(conn: Connection[Any], shares: Sequence[str]) -> dict[str, int]:
-    """Return how many notes of each share wait and were never indexed."""
-    return dict(conn.execute(_SQL["uncovered"], {"names": list(shares)}).fetchall())
+def coverage(conn: Connection[Any], shares: Sequence[str]) -> dict[str, Coverage]:
+    """Return how far each share's index is; none of a share that was never synced."""
+    made = indexed(conn, shares)
+    rows = conn.execute(_SQL["expected"], {"names": list(shares)}).fetchall()
+    return {name: Coverage(made.get(name, 0), expected, anew) for name, expected, anew in rows}
 
 
 def quarantined(conn: Connection[Any], shares: Sequence[str]) -> list[Quarantined]:

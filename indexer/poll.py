@@ -201,6 +201,9 @@ class SharePoll:
     def _index(self, poll: _Poll, survey: Survey, found: Verdicts) -> None:
         guards = Guards(poll.stores.lists, survey.guards)
         jobs = sorted(found.jobs, key=partial(_turn, poll.troubles, self._run.report.run))
+        if jobs:  # what lies ahead may take hours: `status` tells how far it is by what was seen
+            told = self._run.report
+            runs.tell(self._run.conn, told.run, told.so_far(self.report))
         work = Indexing(self._run, self._settings, poll.opened, poll.stores, self.report)
         work.work(jobs, guards)
         if jobs:

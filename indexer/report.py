@@ -58,6 +58,10 @@ class SyncReport:
         values["shares"] = [ShareReport(**one) for one in values["shares"]]
         return cls(**values)
 
+    def so_far(self, share: ShareReport) -> dict[str, Any]:
+        """Return the report of a run that is still at work on `share`."""
+        return SyncReport(self.run, [*self.shares, share]).as_json()
+
     def as_json(self) -> dict[str, Any]:
         """Return the report as the contract writes it."""
         made = asdict(self)

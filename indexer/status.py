@@ -35,6 +35,7 @@ class ShareState:
     last_embedded: datetime | None
     max_age: timedelta
     held: int
+    under_way: str = ""  # how many notes are indexed, where that is not all of them
 
     def as_json(self) -> dict[str, Any]:
         """Return the share as the contract writes it."""
@@ -106,7 +107,9 @@ class Status:
             return
         if self.daemon_ever and (polled is None or self.now - polled > 3 * self.poll):
             why = "does the daemon run?" if self.daemon is None else "the daemon is still at it"
-            yield f"{name}: the last poll is older than three times [schedule] poll; {why}"
+            what = "is older than three times [schedule] poll" if polled else "has not come to its end yet"
+            which = "last" if polled else "first"
+            yield f"{name}: the {which} poll {what}; {why}"
         if swept is None or self.now - swept > share.max_age / 2:
             yield (
                 f"{name}: permissions were last read completely {_ago(self.now, swept)}, and from "
@@ -134,12 +137,11 @@ def read_status(conn: Connection, settings: Settings) -> Status:
     """Return how the index stands for the shares of the configuration. `conn` is the owner's."""
     names = [share.name for share in settings.shares]
     rows = {row["name"]: row for row in shares.overview(conn, names)}
-    indexed, waiting = facts.indexed(conn, names), facts.uncovered(conn, names)
+    covered = facts.coverage(conn, names)
     states = []
     for share in settings.shares:
         row = rows.get(share.name)
-        coverage = _coverage(indexed.get(share.name, 0), waiting.get(share.name, 0), row)
-        states.append(_share_state(share.name, row, coverage, share.acl.max_age))
+        states.append(_share_state(share.name, row, covered.get(share.name), share.acl.max_age))
     return Status(
         now=shares.clock(conn),
         shares=sorted(states, key=lambda state: state.share),
@@ -194,7 +196,9 @@ def _standing(conn: Connection, names: Sequence[str]) -> list[ledger.Standing]:
     return sorted(told, key=lambda one: (one.share, one.path))
 
 
-def _share_state(name: str, row: dict[str, Any] | None, coverage: float, max_age: timedelta) -> ShareState:
+def _share_state(
+    name: str, row: dict[str, Any] | None, covered: facts.Coverage | None, max_age: timedelta
+) -> ShareState:
     known = row or {}
     pending = known.get("oldest_pending_s")
     return ShareState(
@@ -203,19 +207,27 @@ def _share_state(name: str, row: dict[str, Any] | None, coverage: float, max_age
         reason=str(known.get("reason", "")),
         notes=int(known.get("notes", 0)),
         chunks=int(known.get("chunks", 0)),
-        coverage=coverage,
+        coverage=_coverage(covered, row),
         oldest_pending_s=None if pending is None else round(float(pending), 1),
         last_poll=known.get("polled_at"),
         last_acl_sweep=known.get("swept_at"),
         last_embedded=known.get("embedded_at"),
         max_age=max_age,
         held=int(known.get("held", 0)),
+        under_way=_under_way(covered),
     )
 
 
-def _coverage(indexed: int, waiting: int, row: dict[str, Any] | None) -> float:
-    if indexed + waiting:
-        return round(indexed / (indexed + waiting), 4)
+def _under_way(covered: facts.Coverage | None) -> str:
+    if covered is None or covered.indexed >= covered.expected:
+        return ""
+    again = " again, another way; until all are, the old rows serve" if covered.anew else ""
+    return f"{covered.indexed:,} of {covered.expected:,} notes are indexed{again}"
+
+
+def _coverage(covered: facts.Coverage | None, row: dict[str, Any] | None) -> float:
+    if covered is not None and covered.expected > 0:
+        return int(min(covered.indexed / covered.expected, 1) * 10_000) / 10_000  # 1 means all
     return 1.0 if row is not None and row["polled_at"] is not None else 0.0
 
 

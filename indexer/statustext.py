@@ -31,6 +31,7 @@ def as_text(status: Status) -> str:
     lines = [written.getvalue().rstrip(), ""]
     told = status.daemon.splitlines() if status.daemon else ["none runs; `notewarden sync` polls once"]
     lines += [f"Daemon: {printable(told[0])}"] + [f"- {printable(line)}" for line in told[1:]]
+    lines += [f"Coverage: {printable(one.share)}: {one.under_way}" for one in status.shares if one.under_way]
     if status.search:
         lines.append(f"Search: {as_line(status.search)}")
     lines += ["", "Healthy."] if status.healthy else ["", "Needs a look:"]
