@@ -49,6 +49,17 @@ class Embedder(Protocol):
         """Return the unit vector, shape (dimension,), of a question. Raises EmbeddingFailed."""
 
 
+@runtime_checkable
+class InContext(Embedder, Protocol):
+    """A model for which the vector of a chunk depends on its whole note: its chunks are embedded together."""
+
+    def groups(self, texts: Sequence[str]) -> list[tuple[int, int]]:
+        """Return half-open ranges that tile a note's `texts`: those of one range are embedded together."""
+
+    def embed_groups(self, groups: Sequence[Sequence[str]]) -> Vectors:
+        """Return one unit row per text, group after group. Raises EmbeddingFailed."""
+
+
 def require_unit_vectors(vectors: Vectors, count: int, dimension: int) -> Vectors:
     """Return `vectors` scaled to exact unit length.
 

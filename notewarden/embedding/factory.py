@@ -6,6 +6,7 @@ from notewarden.embedding.base import Embedder
 from notewarden.embedding.hashed import HashEmbedder
 from notewarden.embedding.local import MODEL_NAME, LocalEmbedder
 from notewarden.embedding.voyage import VoyageAccess, VoyageEmbedder
+from notewarden.embedding.voyage_context import MODELS, VoyageContextEmbedder
 from notewarden.errors import ConfigError
 from notewarden.secret_files import read_secret
 from notewarden.settings_sections import EmbeddingSettings
@@ -36,6 +37,7 @@ def _voyage(settings: EmbeddingSettings) -> Embedder:
     key = read_secret(settings.api_key_file, "VOYAGE_API_KEY")
     if key is None:
         raise ConfigError("[embedding] provider voyage needs api_key_file or the variable VOYAGE_API_KEY.")
-    return VoyageEmbedder(
+    made = VoyageContextEmbedder if settings.model.startswith(MODELS) else VoyageEmbedder
+    return made(
         settings.model, settings.dimension, VoyageAccess(key, settings.base_url, settings.query_model)
     )

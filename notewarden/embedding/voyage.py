@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from types import ModuleType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from tenacity import (
@@ -29,11 +29,13 @@ _WINDOW = 32_000
 _REDACTION = "r1"  # how private parts are replaced: another way gives other vectors
 _TIMEOUT_S = 60.0
 _LONGEST_WAIT_S = 60.0
-_DOCUMENT_ATTEMPTS, _QUERY_ATTEMPTS = 6, 3  # a person waits for a question, nobody for a sync
+DOCUMENT_ATTEMPTS, QUERY_ATTEMPTS = 6, 3  # a person waits for a question, nobody for a sync
 _TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _TOO_MANY = 429
 _QUOTA_WAIT_S = 60.0  # where the server does not say how long
 _REFUSED = frozenset({400, 413, 422})
+
+Purpose = Literal["document", "query"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class VoyageAccess:
     query_model: str = ""
 
 
-class _Transient(Exception):
+class Transient(Exception):
     """A failure that another attempt may not meet; `after`: seconds the server asks to wait."""
 
     def __init__(self, what: str, after: float = 0.0, *, quota: bool = False) -> None:
@@ -57,7 +59,7 @@ class _Transient(Exception):
         self.quota = quota
 
 
-class _Refused(Exception):
+class Refused(Exception):
     """The server does not take this batch as it is."""
 
 
@@ -92,8 +94,8 @@ class VoyageEmbedder:
     def embed_query(self, text: str) -> Vectors:
         """Return the unit vector, shape (dimension,), of a question. Raises EmbeddingFailed."""
         try:
-            unit: Vectors = self._embed([redact_for_embedding(text)], "query", _QUERY_ATTEMPTS)[0]
-        except _Refused:
+            unit: Vectors = self._embed([redact_for_embedding(text)], "query", QUERY_ATTEMPTS)[0]
+        except Refused:
             raise EmbeddingFailed(
                 "The embedding provider does not take this question.", permanent=True
             ) from None
@@ -106,9 +108,9 @@ class VoyageEmbedder:
         """
         try:
             self._call([], "query")
-        except _Refused:
+        except Refused:
             return
-        except _Transient as error:
+        except Transient as error:
             raise EmbeddingFailed(
                 f"The embedding provider does not answer ({error}); check [embedding] base_url and whether "
                 "this machine, or its service, may go there."
@@ -116,27 +118,28 @@ class VoyageEmbedder:
 
     def _embed_halving(self, texts: Sequence[str]) -> Vectors:
         try:
-            return self._embed(texts, "document", _DOCUMENT_ATTEMPTS)
-        except _Refused:
+            return self._embed(texts, "document", DOCUMENT_ATTEMPTS)
+        except Refused:
             if len(texts) == 1:
-                raise EmbeddingFailed(
-                    f"The embedding provider does not take a text of {len(texts[0])} characters.",
-                    permanent=True,
-                ) from None
+                raise refusal_of(texts[0]) from None
         half = len(texts) // 2
         return np.concatenate([self._embed_halving(texts[:half]), self._embed_halving(texts[half:])])
 
-    def _embed(self, texts: Sequence[str], purpose: str, attempts: int) -> Vectors:
+    def _embed(self, texts: Sequence[str], purpose: Purpose, attempts: int) -> Vectors:
+        return self._patiently(lambda: self._call(texts, purpose), attempts)
+
+    def _patiently(self, call: Callable[[], Vectors], attempts: int) -> Vectors:
+        """Repeat a call that fails in passing. Raises EmbeddingFailed, Refused."""
         retrying = Retrying(
             stop=stop_after_attempt(attempts),
             wait=_wait,
-            retry=retry_if_exception_type(_Transient),
+            retry=retry_if_exception_type(Transient),
             sleep=self._sleep,
             reraise=True,
         )
         try:
-            return retrying(self._call, texts, purpose)
-        except _Transient as error:
+            return retrying(call)
+        except Transient as error:
             if error.quota:
                 raise QuotaReached(
                     "The embedding provider's quota is used up (HTTP status 429); its notes wait.",
@@ -146,14 +149,18 @@ class VoyageEmbedder:
                 f"The embedding provider failed {attempts} times: {error}; try later."
             ) from None
 
-    def _call(self, texts: Sequence[str], purpose: str) -> Vectors:
+    def _call(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
+        model = self._access.query_model or self._model if purpose == "query" else self._model
+        sent = {"input": [sendable(text) for text in texts], "truncation": False, "model": model}
+        return self._checked(self._reply("Embedding", sent, purpose), len(texts))
+
+    def _reply(self, endpoint: str, sent: Mapping[str, Any], purpose: Purpose) -> Any:
+        """Call one endpoint of the SDK and book what it bills. Raises Transient, Refused, EmbeddingFailed."""
         sdk = _sdk()
         try:
-            reply = sdk.Embedding.create(
-                input=[text.encode("utf-8", "replace").decode("utf-8") for text in texts],
-                model=self._access.query_model or self._model if purpose == "query" else self._model,
+            reply = getattr(sdk, endpoint).create(
+                **sent,
                 input_type=purpose,
-                truncation=False,
                 output_dimension=self.dimension,
                 api_key=self._access.api_key,
                 base_url=self._access.base_url,
@@ -162,9 +169,9 @@ class VoyageEmbedder:
         except sdk.error.VoyageError as error:
             raise _ours(error) from None  # its text carries headers and bodies: neither shown nor logged
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise _Transient(f"its reply cannot be read ({type(error).__name__})") from None
+            raise unreadable(error) from None
         self._count(reply)
-        return self._checked(reply, len(texts))
+        return reply
 
     def take_tokens(self) -> int:
         """Return how many tokens were billed since this was last asked."""
@@ -182,16 +189,43 @@ class VoyageEmbedder:
 
     def _checked(self, reply: Any, count: int) -> Vectors:
         try:
-            entries = sorted(reply["data"], key=lambda entry: int(entry["index"]))
-            if [int(entry["index"]) for entry in entries] != list(range(count)):
-                raise _Transient(f"its reply does not hold one vector for each of {count} texts")
+            entries = placed(reply["data"], count)
             vectors = np.array([entry["embedding"] for entry in entries], dtype=np.float32)
         except (KeyError, TypeError, ValueError) as error:
-            raise _Transient(f"its reply cannot be read ({type(error).__name__})") from None
+            raise unreadable(error) from None
+        return self._unit(vectors, count)
+
+    def _unit(self, vectors: Vectors, count: int) -> Vectors:
         try:
             return require_unit_vectors(vectors, count, self.dimension)
         except EmbeddingFailed as error:
-            raise _Transient(str(error)) from None
+            raise Transient(str(error)) from None
+
+
+def placed(entries: Sequence[Any], count: int) -> list[Any]:
+    """Return the entries of a reply in the order their index names. Raises Transient unless each of `count`
+    stands there once.
+    """
+    found = sorted(entries, key=lambda entry: int(entry["index"]))
+    if [int(entry["index"]) for entry in found] != list(range(count)):
+        raise Transient(f"its reply does not hold one vector for each of {count} texts")
+    return found
+
+
+def unreadable(error: Exception) -> Transient:
+    """Return the failure of a reply that has not the documented form."""
+    return Transient(f"its reply cannot be read ({type(error).__name__})")
+
+
+def refusal_of(text: str) -> EmbeddingFailed:
+    """Return the failure of one text that is refused by itself; its length is told, its words are not."""
+    what = f"The embedding provider does not take a text of {len(text)} characters."
+    return EmbeddingFailed(what, permanent=True)
+
+
+def sendable(text: str) -> str:
+    """Return `text` without lone surrogates, which JSON in UTF-8 cannot carry."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _batches(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -210,9 +244,9 @@ def _ours(error: Any) -> Exception:
     """Turn an error of the SDK into ours by its status alone; without one the connection itself failed."""
     status = error.http_status
     if status is None:
-        return _Transient("it cannot be reached")
+        return Transient("it cannot be reached")
     if status in _REFUSED:
-        return _Refused()
+        return Refused()
     if status in (401, 403):
         return EmbeddingFailed("The embedding provider refuses the API key; check [embedding] api_key_file.")
     if status == 404:
@@ -220,7 +254,7 @@ def _ours(error: Any) -> Exception:
             "The embedding provider does not know the model; check [embedding] model and base_url."
         )
     if status in _TRANSIENT or status < 400 or status >= 500:
-        return _Transient(f"HTTP status {status}", _retry_after(error), quota=status == _TOO_MANY)
+        return Transient(f"HTTP status {status}", _retry_after(error), quota=status == _TOO_MANY)
     return EmbeddingFailed(f"The embedding provider answered with HTTP status {status}.")
 
 
@@ -236,7 +270,7 @@ def _retry_after(error: Any) -> float:
 def _wait(state: RetryCallState) -> float:
     """Wait as long as the server asks, else a random time below 1, 2, 4 … seconds."""
     failure = state.outcome.exception() if state.outcome else None
-    asked = failure.after if isinstance(failure, _Transient) else 0.0
+    asked = failure.after if isinstance(failure, Transient) else 0.0
     return asked or wait_random_exponential(multiplier=1, max=_LONGEST_WAIT_S)(state)
 
 

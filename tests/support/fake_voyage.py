@@ -40,6 +40,8 @@ class FakeVoyage:
             return 200, {}, "<html>a proxy's page</html>"
         if "documents" in body:
             return 200, {}, self._ranking(body, fault)
+        if "inputs" in body:
+            return self._contextualized(body, fault)
         if len(body["input"]) > self.max_texts or any(self.poison in text for text in body["input"]):
             return 400, {}, {"detail": "The batch is too large."}
         return 200, {}, self._embeddings(body, fault)
@@ -62,6 +64,26 @@ class FakeVoyage:
             return {"object": "list"}
         return {"object": "list", "data": data, "model": body["model"], "usage": {"total_tokens": 1}}
 
+    def _contextualized(self, body: dict[str, Any], fault: str) -> tuple[int, dict[str, str], Any]:
+        """Give each text a vector of its own and of its group; faults hit the last group."""
+        texts = [text for group in body["inputs"] for text in group]
+        if not texts or len(texts) > self.max_texts or any(self.poison in text for text in texts):
+            return 400, {}, {"detail": "The inputs are too large."}
+        data: list[dict[str, Any]] = []
+        for number, group in enumerate(body["inputs"]):
+            seen = [in_context(group, at) for at in range(len(group))]
+            faulty = fault if number == len(body["inputs"]) - 1 else ""
+            reply = self._embeddings({"input": seen, "model": body["model"]}, faulty)
+            data.append({"object": "list", "index": number, "data": reply.get("data")})
+        if fault == "shuffled":
+            random.Random(2).shuffle(data)
+        elif fault == "group":
+            data.pop()
+        elif fault == "nothing":
+            return 200, {}, {"object": "list"}
+        usage = {"total_tokens": len(texts)}
+        return 200, {}, {"object": "list", "data": data, "model": body["model"], "usage": usage}
+
     def _embeddings(self, body: dict[str, Any], fault: str) -> dict[str, Any]:
         length = self.dimension + (fault == "dimension")
         data: list[dict[str, Any]] = [
@@ -81,6 +103,11 @@ class FakeVoyage:
         elif fault == "nothing":
             return {"object": "list"}
         return {"object": "list", "data": data, "model": body["model"], "usage": {"total_tokens": 1}}
+
+
+def in_context(group: Sequence[str], at: int) -> str:
+    """Return what decides the vector of one text of a group: the group and where in it the text stands."""
+    return f"{at}\0" + "\0".join(group)
 
 
 def unit_vector(text: str, length: int) -> list[float]:
