@@ -6,6 +6,7 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from functools import cache
 from threading import Thread
 from types import ModuleType
@@ -20,6 +21,7 @@ from notewarden.settings_sections import AnswerSettings
 HOME = "https://api.anthropic.com"
 _CONNECT_S = 10.0
 _RETRIES = 2  # after the first call; the SDK waits as long as Retry-After asks
+_ABOUT_S = 30.0
 _COMPLETE = frozenset({"end_turn", "stop_sequence"})
 _TRANSIENT = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 
@@ -32,6 +34,10 @@ class ModelDown(ProviderFailed):
 
 class ModelRejected(ModelDown):
     """The model provider does not take the request as it is."""
+
+
+class ModelUnknown(ProviderFailed):
+    """The model provider does not know the model."""
 
 
 class Unfinished(ProviderFailed):
@@ -95,6 +101,17 @@ class Call:
     schema: dict[str, Any] | None = None
 
 
+@dataclass(frozen=True)
+class AboutModel:
+    """What the provider tells of a model; `lifecycle` "" and limits (tokens) None where it does not."""
+
+    name: str
+    lifecycle: str
+    retires: date | None
+    most_input: int | None
+    most_output: int | None
+
+
 class Claude:
     """A server that speaks the Messages API. Threads may share it."""
 
@@ -104,7 +121,7 @@ class Claude:
         key = read_secret(settings.api_key_file, "ANTHROPIC_API_KEY")
         if key is None and settings.base_url is None:
             raise ConfigError(
-                "[answer] provider anthropic needs api_key_file or the variable ANTHROPIC_API_KEY."
+                "[answer] provider anthropic needs a key; set api_key_file or the variable ANTHROPIC_API_KEY."
             )
         self._key = key or "none"
         Thread(target=_sdk, daemon=True, name="import-sdk").start()  # it takes a second, beside the search
@@ -149,6 +166,29 @@ class Claude:
     def complete(self, call: Call) -> str:
         """Return the text of a short reply as a whole. Raises ModelDown, Unfinished."""
         return "".join(event.text for event in self.stream(call) if isinstance(event, Text))
+
+    def about(self, model: str) -> AboutModel | None:
+        """Ask what the provider knows of a model; it costs nothing.
+
+        None from a server of another kind that does not tell. Raises ModelUnknown, ModelDown.
+        """
+        try:
+            with _new_client(_sdk(), self._key, self._settings.base_url or HOME, _ABOUT_S) as client:
+                told = client.models.retrieve(model)
+        except Exception as error:  # whatever the SDK and its HTTP library raise
+            status = getattr(error, "status_code", None)
+            if status == 404 and self._is_claudes(error):
+                raise ModelUnknown(f"The model provider does not know {model!r}.") from None
+            if status in (404, 405, 501):
+                return None
+            raise self._ours(error, started=False) from None
+        return _about(told)
+
+    def _is_claudes(self, error: Any) -> bool:
+        """Whether a "not found" is about the model: a server that lacks the question says it otherwise."""
+        body = error.body if isinstance(error.body, dict) else {}
+        kind = body.get("error", {}).get("type") if isinstance(body.get("error"), dict) else None
+        return self._settings.base_url is None or (body.get("type"), kind) == ("error", "not_found_error")
 
     def _request(self, call: Call) -> dict[str, Any]:
         request: dict[str, Any] = {
@@ -232,18 +272,37 @@ def _require_complete(ended: str | None) -> None:
     raise Unfinished("The model broke off; what was shown is incomplete.", "cut")
 
 
+def _about(told: Any) -> AboutModel:
+    """The SDK does not check what it reads: another server may leave out anything."""
+    retires = getattr(told, "retires_at", None)
+    limits = [getattr(told, name, None) for name in ("max_input_tokens", "max_tokens")]
+    most_input, most_output = (one if isinstance(one, int) and one > 0 else None for one in limits)
+    return AboutModel(
+        name=str(getattr(told, "display_name", None) or getattr(told, "id", None) or ""),
+        lifecycle=str(getattr(told, "lifecycle", None) or ""),
+        retires=retires.date() if isinstance(retires, datetime) else None,
+        most_input=most_input,
+        most_output=most_output,
+    )
+
+
 def _number(told: Any, name: str, before: int) -> int:
     value = getattr(told, name, None)
     return int(value) if isinstance(value, int) and value >= 0 else before
 
 
-@cache
-def _client(sdk: ModuleType, key: str, address: str, patience: float) -> Any:
-    """One client for each address: its connections are kept. A machine's proxy is not asked for itself."""
+def _new_client(sdk: ModuleType, key: str, address: str, patience: float) -> Any:
+    """A machine's proxy is not asked for itself."""
     each = patience / (_RETRIES + 1)  # a server that is alive sends pings while its model thinks
     timeout = sdk.Timeout(each, connect=min(_CONNECT_S, each))
     options = {"http_client": sdk.DefaultHttpxClient(trust_env=False)} if is_loopback(address) else {}
     return sdk.Anthropic(api_key=key, base_url=address, timeout=timeout, max_retries=_RETRIES, **options)
+
+
+@cache
+def _client(sdk: ModuleType, key: str, address: str, patience: float) -> Any:
+    """One client for each address: its connections are kept."""
+    return _new_client(sdk, key, address, patience)
 
 
 @cache

@@ -43,7 +43,7 @@ def secrets(settings: Settings) -> Check:
     files = settings.secret_files
     if not files:
         return Check("secrets", True, "The configuration names no secret file.")
-    closed = [file for file in files if _closed(file)]
+    closed = [file for file in files if is_closed(file)]
     for file in files:
         if file not in closed:
             _require_secret(placed(file))
@@ -53,7 +53,8 @@ def secrets(settings: Settings) -> Check:
     return Check("secrets", True, detail)
 
 
-def _closed(file: Path) -> bool:
+def is_closed(file: Path) -> bool:
+    """Whether the secret `file` is another account's, and so none to complain of."""
     try:
         placed(file).stat()
     except PermissionError:

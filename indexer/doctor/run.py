@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from db.pool import Database
-from indexer.doctor import machine, shares, stores
+from indexer.doctor import machine, provider, shares, stores
 from indexer.doctor.report import Check
 from notewarden.errors import NotewardenError
 from notewarden.settings import Settings, find_config, load_settings
@@ -33,6 +33,7 @@ def examine(config: Path | None) -> list[Check]:
     checks = [_looked("configuration", configuration)]
     if settings:
         checks += [_looked(name, look) for name, look in _without_database(settings[0])]
+        checks += _all_looked("answer model", lambda: provider.models(settings[0]))
         for share in settings[0].shares:
             checks += _all_looked(f"server {share.name}", partial(shares.diagnosed, share))
         checks += _with_database(settings[0])

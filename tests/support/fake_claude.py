@@ -94,6 +94,7 @@ class FakeClaude:
         self.otherwise: Step = Reply(quoting)
         self.first_token_at: list[float] = []
         self.without_search_results = False  # as a server that has never heard of them
+        self.models: dict[str, dict[str, Any] | Failure] | None = None  # None: no Models API
         self.stopping = threading.Event()
         fake = self
 
@@ -119,6 +120,7 @@ class FakeClaude:
         self.first_token_at.clear()
         self.otherwise = Reply(quoting)
         self.without_search_results = False
+        self.models = None
 
     def reset_times(self) -> None:
         """Forget when tokens were sent."""
@@ -157,6 +159,19 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         """Say nothing."""
+
+    def do_GET(self) -> None:
+        """The Models API: what is told of one model."""
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.claude.requests.append(Request(self.path, headers, {}, b"", time.monotonic()))
+        name = self.path.removeprefix("/v1/models/")
+        if self.claude.models is None:
+            self._json(404, {"detail": "Not Found"})  # as a server that only answers
+        elif isinstance(known := self.claude.models.get(name, Failure(404)), Failure):
+            self._fail(known)
+        else:
+            told = {"id": name, "type": "model", "display_name": name.title(), "lifecycle": "active"}
+            self._json(200, {**told, "created_at": "2026-01-01T00:00:00Z", **known})
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length", "0")))
