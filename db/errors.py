@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg import errors as pg
 
-from notewarden.errors import DatabaseUnavailable, NotewardenError
+from notewarden.errors import DatabaseUnavailable, LimitReached, NotewardenError
 
 
 class DatabaseFault(NotewardenError):
@@ -38,6 +38,7 @@ class NotPermitted(DatabaseFault):
 
 # psycopg raises these for a server that is gone, is stopping, is full, or that nobody can reach.
 _UNAVAILABLE = ("08", "53", "57P", "58", "28", "3D")
+_CANCELLED = "57014"  # by the limit that statements of a question have, or by an admin
 _TRY_AGAIN = ("40001", "40P01", "55P03")
 
 
@@ -47,6 +48,11 @@ def translate(error: psycopg.Error) -> NotewardenError:
     constraint = error.diag.constraint_name if state else None
     if state is None or state.startswith(_UNAVAILABLE):
         return _unavailable(error, state)
+    if state == _CANCELLED:
+        return LimitReached(
+            "The database worked on this for too long and was stopped; ask within a --folder or with fewer "
+            "words, or try again later."
+        )
     words = f"SQLSTATE {state}" + (f", constraint {constraint}" if constraint else "")
     if state in _TRY_AGAIN:
         return TryAgain(f"Another transaction was in the way ({words}); try again.", sqlstate=state)

@@ -26,7 +26,8 @@ Connection = psycopg.Connection[Any]
 _MOST = 4  # connections of one role
 _PATIENCE = 30.0  # seconds to wait for one of them
 _CONNECT_PATIENCE = 10  # seconds, unless the connection string says otherwise
-_SESSION = "-c search_path=nw,app,public -c TimeZone=UTC -c statement_timeout=0"
+_READING_S = 30  # what one statement of a question may take; the owner's have no limit
+_SESSION = "-c search_path=nw,app,public -c TimeZone=UTC"
 
 
 class _Side:
@@ -81,10 +82,10 @@ class _Side:
 
     def _connect_first(self) -> Connection:
         try:
-            conn = _connect(self._dsn())
+            conn = _connect(self._dsn_with_session())
         except psycopg.OperationalError:
             self._revive()
-            conn = _connect(self._dsn())
+            conn = _connect(self._dsn_with_session())
         try:
             if self._reader:
                 require_reader(conn)
@@ -117,21 +118,23 @@ class _Side:
             return self._pool
 
     def _dsn_with_session(self) -> str:
-        return _with_session(self._dsn())
+        return _with_session(self._dsn(), _READING_S if self._reader else 0)
 
 
 def _refresh(conn: Connection) -> None:
     conn.execute(load("connection").forget)
 
 
-def _with_session(dsn: str) -> str:
+def _with_session(dsn: str, limit_s: int = 0) -> str:
+    """`limit_s`: what one statement may take, in seconds; 0 for no limit."""
     given: dict[str, Any] = {"connect_timeout": _CONNECT_PATIENCE, **conninfo_to_dict(dsn)}
-    ours = {"options": _SESSION, "application_name": "notewarden", "client_encoding": "UTF8"}
+    session = f"{_SESSION} -c statement_timeout={limit_s}s"
+    ours = {"options": session, "application_name": "notewarden", "client_encoding": "UTF8"}
     return make_conninfo(**given | ours)
 
 
 def _connect(dsn: str) -> Connection:
-    conn: Connection = psycopg.connect(_with_session(dsn), autocommit=True)
+    conn: Connection = psycopg.connect(dsn, autocommit=True)
     try:
         register_vector(conn)
     except psycopg.ProgrammingError:

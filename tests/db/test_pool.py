@@ -18,7 +18,7 @@ from db.binaries import program
 from db.errors import Conflict, DatabaseFault, NotPermitted
 from db.pool import OWNER, READER, Database
 from db.server import EmbeddedServer, ServerHandle
-from notewarden.errors import ConfigError, DatabaseUnavailable, SchemaTooNew
+from notewarden.errors import ConfigError, DatabaseUnavailable, LimitReached, SchemaTooNew
 from notewarden.settings import Settings
 
 NOWHERE = "postgresql://nobody-there@127.0.0.1:1/notewarden?connect_timeout=2"
@@ -40,7 +40,26 @@ def test_each_side_is_its_role_with_our_session(database: Database) -> None:
             assert conn.autocommit
     with database.reader() as reader, database.reader() as second:
         for conn in (reader, second):
-            assert state_of(conn) == (READER, "nw,app,public", "UTC", "0", "notewarden")
+            assert state_of(conn) == (READER, "nw,app,public", "UTC", "30s", "notewarden")
+
+
+def test_no_statement_of_a_question_holds_the_database_for_ever(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("db.pool._READING_S", 1)
+    with database.owner() as conn:
+        assert conn.execute("select true from pg_sleep(1.2)").fetchone() == (True,), (
+            "the indexer has no limit"
+        )
+    for _ in range(2):
+        with database.reader(), pytest.raises(LimitReached) as raised:  # the plain one is lent
+            with database.reader() as conn, conn.transaction():
+                conn.execute("select from pg_sleep(20)")
+        assert (raised.value.exit_code, "stopped" in str(raised.value)) == (9, True)
+    with pytest.raises(LimitReached), database.reader() as conn, conn.transaction():
+        conn.execute("select from generate_series(1, 1e12::bigint)")
+    with database.reader() as conn, database.reader() as second:  # both can be used again
+        assert [one.execute("select 1").fetchone() for one in (conn, second)] == [(1,), (1,)]
 
 
 def test_vectors_go_in_and_out_as_arrays(database: Database) -> None:
