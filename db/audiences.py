@@ -61,18 +61,6 @@ class AudienceStore:
             self._conn.execute(generations.on_vectors(_SQL["move_vectors"], generation_id), ids)
         self._conn.execute(_SQL["resize"], {"audience_ids": [audience_id, *left]})
 
-    def grow(self, generation_id: int, audience_id: int, n_chunks: int, sum_length: int) -> None:
-        """Count chunks and their lengths in or, negative, out of an audience."""
-        self._conn.execute(
-            _SQL["grow"],
-            {
-                "generation_id": generation_id,
-                "audience_id": audience_id,
-                "n_chunks": n_chunks,
-                "sum_length": sum_length,
-            },
-        )
-
     def resize(self, audience_ids: Iterable[int]) -> None:
         """Count the chunks of these audiences anew."""
         self._conn.execute(_SQL["resize"], {"audience_ids": sorted(set(audience_ids))})

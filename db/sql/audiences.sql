@@ -43,12 +43,6 @@ gone as (
 insert into nw.audience_size (generation_id, audience_id, n_chunks, sum_length) select generation_id, audience_id, n, total from kept
 on conflict (generation_id, audience_id) do update set n_chunks = excluded.n_chunks, sum_length = excluded.sum_length
 
--- name: grow
-insert into nw.audience_size as z (generation_id, audience_id, n_chunks, sum_length)
-values (%(generation_id)s, %(audience_id)s, %(n_chunks)s, %(sum_length)s)
-on conflict (generation_id, audience_id) do update
-  set n_chunks = z.n_chunks + excluded.n_chunks, sum_length = z.sum_length + excluded.sum_length
-
 -- name: drop_empty
 delete from nw.audience a where a.share_id = %(share_id)s
    and not exists (select from nw.note n where n.audience_id = a.audience_id)

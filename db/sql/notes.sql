@@ -13,41 +13,37 @@ select n.note_id from nw.note n where n.share_id = %(share_id)s and n.size > 0
    and not exists (select from nw.note_chunk c where c.note_id = n.note_id and c.generation_id = %(generation_id)s)
 
 -- name: add
-insert into nw.note (share_id, path, audience_id, content_hash, size, modified_at, hint, hint_trusted, own_acl_ids,
+with settled as (delete from nw.ledger where share_id = %(share_id)s and path = %(path)s)
+insert into nw.note (note_id, share_id, path, audience_id, content_hash, size, modified_at, hint, hint_trusted, own_acl_ids,
                      title, encoding, language, written_on, status, tags)
-values (%(share_id)s, %(path)s, %(audience_id)s, %(content_hash)s, %(size)s, %(modified_at)s, %(hint)s, %(hint_trusted)s, %(own_acl_ids)s::int[],
+overriding system value
+values (%(note_id)s, %(share_id)s, %(path)s, %(audience_id)s, %(content_hash)s, %(size)s, %(modified_at)s, %(hint)s, %(hint_trusted)s, %(own_acl_ids)s::int[],
         %(title)s, %(encoding)s, %(language)s, %(written_on)s, %(status)s, %(tags)s)
-returning note_id
 
 -- name: replace
+with settled as (delete from nw.ledger where share_id = %(share_id)s and path = %(path)s)
 update nw.note set path = %(path)s, audience_id = %(audience_id)s, content_hash = %(content_hash)s, size = %(size)s,
        modified_at = %(modified_at)s, hint = %(hint)s, hint_trusted = %(hint_trusted)s, own_acl_ids = %(own_acl_ids)s::int[],
        title = %(title)s, encoding = %(encoding)s, language = %(language)s, written_on = %(written_on)s, status = %(status)s,
        tags = %(tags)s, stale = false, hidden = false, missing = 0, indexed_at = now(), verified_at = now()
  where note_id = %(note_id)s
 
--- name: before
-select audience_id, content_hash from nw.note where note_id = %(note_id)s for update
-
--- name: drop_chunks
-with gone as (delete from nw.note_chunk where note_id = %(note_id)s and generation_id = any (%(generation_ids)s::int[])
-              returning generation_id, audience_id, length)
-select generation_id, audience_id, count(*)::int, sum(length)::bigint from gone group by 1, 2
-
--- name: add_chunk
-insert into nw.note_chunk (generation_id, note_id, audience_id, seq, heading, first_line, last_line, start_byte, end_byte,
-                           content, embed_key, length)
-values (%(generation_id)s, %(note_id)s, %(audience_id)s, %(seq)s, %(heading)s, %(first_line)s, %(last_line)s, %(start)s, %(end)s,
-        %(content)s, %(embed_key)s, %(length)s)
-returning chunk_id
-
--- name: add_vector
-insert into {vectors} (chunk_id, audience_id, embedding) values (%(chunk_id)s, %(audience_id)s, %(embedding)s)
-
--- name: add_postings
-insert into nw.posting (term_id, chunk_id, audience_id, tf, length)
-select t, c, %(audience_id)s, f, l
-  from unnest(%(term_ids)s::int[], %(chunk_ids)s::bigint[], %(tfs)s::int[], %(lengths)s::int[]) as x (t, c, f, l)
+-- name: make_room
+-- Drops the generation's chunks; those of others too unless they are of the very text that comes. Returns the
+-- note's audience, and whether there are other generations.
+with before as materialized (select audience_id, content_hash from nw.note where note_id = %(note_id)s for update),
+other as (select generation_id from nw.generation where state <> 'retired' and generation_id <> %(generation_id)s),
+gone as (
+  delete from nw.note_chunk c using before b
+   where c.note_id = %(note_id)s
+     and (c.generation_id = %(generation_id)s
+          or b.content_hash <> %(content_hash)s and c.generation_id in (select generation_id from other))
+  returning c.generation_id, c.audience_id, c.length),
+shrunk as (
+  update nw.audience_size z set n_chunks = z.n_chunks - g.n, sum_length = z.sum_length - g.total
+    from (select generation_id, audience_id, count(*)::int as n, sum(length)::bigint as total from gone group by 1, 2) g
+   where z.generation_id = g.generation_id and z.audience_id = g.audience_id)
+select audience_id, exists (select from other) from before
 
 -- name: verified
 update nw.note set hint = %(hint)s, hint_trusted = %(hint_trusted)s, own_acl_ids = %(own_acl_ids)s::int[], modified_at = %(modified_at)s,
@@ -81,12 +77,6 @@ delete from nw.note where note_id = any (%(note_ids)s::bigint[]) returning audie
 select distinct on (c.embed_key) c.embed_key, v.embedding
   from nw.note_chunk c join {vectors} v using (chunk_id)
  where c.generation_id = %(generation_id)s and c.embed_key = any (%(keys)s)
-
--- name: terms
-select term, term_id from nw.term where term = any (%(words)s)
-
--- name: add_terms
-insert into nw.term (term) select unnest(%(words)s::text[]) on conflict (term) do nothing returning term, term_id
 
 -- name: keep_narrow
 insert into nw.narrowed (note_id, old, beside) values (%(note_id)s, %(old)s::int[], %(beside)s::int[])
