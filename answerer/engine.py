@@ -12,6 +12,7 @@ from answerer import extracts
 from answerer.audit import Auditor, Entry
 from answerer.identity import Asker
 from answerer.latecheck import Gate, Sight, Watch, find_watch
+from answerer.meter import Meter
 from answerer.model import ModelDown
 from answerer.modelanswer import Made, ModelAnswers, Wanted
 from answerer.paths import NOT_THERE, find_note, find_scope
@@ -73,6 +74,7 @@ class Engine:
         self._database = database
         self._directory = directory
         self._embedder = embedder
+        self._meter = Meter(embedder, settings.embedding, database)
         self._auditor = Auditor(settings)
         self._watch: Watch | None = find_watch(settings, directory)
         self._reranker = make_reranker(settings, embedder)
@@ -263,7 +265,7 @@ class Engine:
     def with_vector(self, query: Query, visit: Visit) -> Query:
         """Measure the question before the transaction opens, so that a slow provider holds none up."""
         try:
-            return replace(query, vector=self._embedder.embed_query(query.text or " "))
+            return replace(query, vector=self._meter.embed_query(query.text or " ", visit.asker))
         except EmbeddingFailed as error:
             visit.notices.append(f"Searched by words only: {error}")
             return query
