@@ -18,7 +18,7 @@ from answerer.modelanswer import Made, ModelAnswers, Wanted
 from answerer.paths import NOT_THERE, find_note, find_scope
 from answerer.privacy import Redactor
 from answerer.provider import Provider, Show
-from answerer.rerank import DEPTH, Reranker, make_reranker, reordered
+from answerer.rerank import DEPTH, FromIndex, Reranker, make_reranker, reordered
 from answerer.results import (
     Answer,
     Citation,
@@ -176,7 +176,9 @@ class Engine:
         """Rank and choose up to `k` passages, every note of which passed the late check."""
         ranking = rank(held, self._fitting(query, held, visit), self._settings.search, k)
         if self._reranker is not None:
-            ranking = self._rerank(self._reranker, ranking, query, visit)
+            reranker = self._reranker
+            reranker = reranker.over(held) if isinstance(reranker, FromIndex) else reranker
+            ranking = self._rerank(reranker, ranking, query, visit)
         return ranking, select(held, ranking, visit.gate, k, self._settings.search.per_note)
 
     def _rerank(self, reranker: Reranker, ranking: Ranking, query: Query, visit: Visit) -> Ranking:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from db.search import Passage
+from db.search import Passage, Reading
 from notewarden.embedding.base import Embedder
 from notewarden.errors import NotewardenError, ProviderFailed
 from notewarden.log import get_logger
@@ -28,8 +28,16 @@ class Reranker(Protocol):
     def leaves_host(self) -> bool:
         """Whether the passages' text goes to somebody else's machine."""
 
-    def scores(self, question: str, texts: Sequence[str]) -> Sequence[float]:
-        """Return one number for each text. Raises ProviderFailed, also when it would take too long."""
+    def scores(self, question: str, passages: Sequence[Passage]) -> Sequence[float]:
+        """Return one number for each passage. Raises ProviderFailed, also when it would take too long."""
+
+
+@runtime_checkable
+class FromIndex(Reranker, Protocol):
+    """A reranker that uses what the index holds of a passage besides its text."""
+
+    def over(self, held: Reading) -> Reranker:
+        """Return the same reranker for one reading: what that one may not read is not used."""
 
 
 def make_reranker(settings: Settings, embedder: Embedder) -> Reranker | None:
@@ -65,7 +73,7 @@ def reordered(
         return list(passages), None
     began = time.monotonic()
     try:
-        scores = list(reranker.scores(question, [passages[at].content for at in free]))
+        scores = list(reranker.scores(question, [passages[at] for at in free]))
         if len(scores) != len(free):
             raise ProviderFailed("The reranker gave another number of scores than of passages.")
     except NotewardenError as error:

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from answerer.model import Call, Claude
 from answerer.privacy import Redactor
+from db.search import Passage
 from notewarden.errors import ConfigError, ProviderFailed
 from notewarden.secret_files import read_secret
 from notewarden.settings import Settings
@@ -52,13 +53,13 @@ class VoyageReranker:
             raise ConfigError("[rerank] provider voyage needs api_key_file or the variable VOYAGE_API_KEY.")
         return cls(rerank.model or VOYAGE_MODEL, key, rerank.base_url, rerank.timeout.total_seconds())
 
-    def scores(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return a relevance from 0 to 1 for each text. Raises ProviderFailed."""
+    def scores(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        """Return a relevance from 0 to 1 for each passage. Raises ProviderFailed."""
         redactor, sdk = Redactor(), _sdk()
         try:
             reply = sdk.Reranking.create(
                 query=redactor.redact(question),
-                documents=[redactor.redact(text)[:_MOST_CHARACTERS] for text in texts],
+                documents=[redactor.redact(one.content)[:_MOST_CHARACTERS] for one in passages],
                 model=self._model,
                 top_k=None,
                 truncation=True,
@@ -71,7 +72,7 @@ class VoyageReranker:
             raise ProviderFailed(f"the reranker at Voyage failed{status}.") from None
         except (AttributeError, KeyError, TypeError, ValueError):
             raise ProviderFailed("the reply of the reranker at Voyage cannot be read.") from None
-        return _placed(reply, len(texts))
+        return _placed(reply, len(passages))
 
 
 class ClaudeReranker:
@@ -94,23 +95,23 @@ class ClaudeReranker:
         claude = Claude(settings.answer.model_copy(update=changed))
         return cls(rerank.model or settings.answer.small_model or CLAUDE_MODEL, claude)
 
-    def scores(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return 0 to 10 for each text. Raises ProviderFailed."""
+    def scores(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        """Return 0 to 10 for each passage. Raises ProviderFailed."""
         redactor = Redactor()
         asked = {
             "question": redactor.redact(question),
-            "passages": [redactor.redact(text)[:_MOST_CHARACTERS] for text in texts],
+            "passages": [redactor.redact(one.content)[:_MOST_CHARACTERS] for one in passages],
         }
         content = [{"type": "text", "text": json.dumps(asked, ensure_ascii=False)}]
         messages = [{"role": "user", "content": content}]
         reply = self._claude.complete(
-            Call(self._model, _TASK, messages, max_tokens=16 * len(texts) + 100, schema=_SCHEMA)
+            Call(self._model, _TASK, messages, max_tokens=16 * len(passages) + 100, schema=_SCHEMA)
         )
         try:
             given = json.loads(reply)["scores"]
         except (ValueError, KeyError, TypeError):
             raise ProviderFailed("the reply of the reranking model cannot be read.") from None
-        if not isinstance(given, list) or len(given) != len(texts):
+        if not isinstance(given, list) or len(given) != len(passages):
             raise ProviderFailed("the reranking model did not score every passage.")
         return [_number(value) for value in given]
 

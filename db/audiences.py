@@ -55,7 +55,7 @@ class AudienceStore:
     def move(self, note_ids: Sequence[int], audience_id: int, left: Iterable[int]) -> None:
         """Move notes with their chunks, postings and vectors; `left` are the audiences they stood in."""
         ids = {"note_ids": list(note_ids), "audience_id": audience_id}
-        for name in ("move_notes", "move_chunks", "move_postings"):
+        for name in ("move_notes", "move_chunks", "move_postings", "move_token_vectors"):
             self._conn.execute(_SQL[name], ids)
         for generation_id in generations.all_ids(self._conn):
             self._conn.execute(generations.on_vectors(_SQL["move_vectors"], generation_id), ids)

@@ -15,9 +15,10 @@ from psycopg.rows import class_row
 
 from acl.sid import Sid
 from acl.token import Token, require_token
-from db import generations, latecheck
+from db import generations, latecheck, tokenvectors
 from db.arrays import array_cursor
 from db.queries import load
+from notewarden.embedding.tokens import FORM
 
 _SQL = load("search")
 _FEW_CHUNKS = 12_000  # up to which the postings of single chunks are looked up, instead of a word's all
@@ -215,6 +216,10 @@ class Reading:
         query = generations.on_vectors(_SQL["chunk_vectors"], self.serving.generation_id)
         rows = self._conn.execute(query, {"chunk_ids": list(chunk_ids)})
         return {int(row[0]): row[1].to_numpy().astype(np.float32) for row in rows}
+
+    def token_vectors(self, chunk_ids: Sequence[int]) -> dict[int, bytes]:
+        """Return the packed token vectors of these chunks, as far as they have some and may be read."""
+        return tokenvectors.stored(self._conn, FORM, chunk_ids)
 
     def term_ids(self, words: Sequence[str]) -> dict[str, int]:
         """Return the ids of those words that any note holds; what may be read of them the postings tell."""

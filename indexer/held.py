@@ -10,6 +10,7 @@ from notewarden.errors import EmbeddingFailed
 
 if TYPE_CHECKING:
     from indexer.indexing import Indexing, Prepared
+    from indexer.vectors import Made
 
 _TAKING_OVER = "it changed while the notes are indexed in a new way, and follows when that takes over"
 
@@ -20,7 +21,7 @@ class Held:
     def __init__(self, work: Indexing, one: Prepared) -> None:
         self._work = work
         self._one = one
-        self._row: NewNote | None = None
+        self._row: tuple[NewNote, Made] | None = None
         self._refused = False
 
     @property
@@ -36,7 +37,8 @@ class Held:
     def embed(self) -> None:
         """Have its vectors made. Raises EmbeddingFailed, which is recorded."""
         try:
-            self._row = self._work.row(self._one, self._work.vectors([self._one]))
+            made = self._work.vectors([self._one])
+            self._row = self._work.row(self._one, made), made
         except EmbeddingFailed as error:
             self._work.failed(self._one, error)
             raise
@@ -44,7 +46,7 @@ class Held:
     def save(self) -> None:
         """Store it. Must run inside a transaction. Raises DatabaseFault."""
         assert self._row is not None
-        self._work.store(self._row)
+        self._work.store(*self._row)
 
     def saved(self) -> None:
         """Count it, once the transaction is through."""

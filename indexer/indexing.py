@@ -5,23 +5,22 @@ Embedding happens before the transaction. A note that fails is recorded and cost
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-import numpy as np
-
 from db import ledger, shares
+from db.chunkrows import NewChunk, Vector
 from db.errors import DatabaseFault, TryAgain
-from db.notes import About, Guard, NewChunk, NewNote, Vector
+from db.notes import About, Guard, NewNote
 from indexer.chunking import Chunk, ChunkedNote, chunk
 from indexer.context import Progress, Run
 from indexer.held import Held
 from indexer.reading import NoteGone, ReadNote
 from indexer.report import ShareReport
 from indexer.sweep import Job, OpenShare, Stores
+from indexer.vectors import Group, Made, Maker
 from notewarden.errors import (
     EmbeddingFailed,
     NoteError,
@@ -59,12 +58,17 @@ class _NotAsked(EmbeddingFailed):
 
 @dataclass(frozen=True)
 class Prepared:
-    """A note that was read and cut, waiting for its vectors; `keys` are those of its chunks, in order."""
+    """A note that was read and cut, waiting for its vectors; `groups` are its chunks as they are embedded."""
 
     job: Job
     read: ReadNote
     cut: ChunkedNote
-    keys: tuple[bytes, ...]
+    groups: tuple[Group, ...]
+
+    @property
+    def keys(self) -> tuple[bytes, ...]:
+        """The keys of its chunks, in order."""
+        return tuple(one.key for group in self.groups for one in group)
 
 
 class Indexing:
@@ -78,6 +82,7 @@ class Indexing:
         self._opened = opened
         self._stores = stores
         self._report = report
+        self._maker = Maker(run, stores.notes)
         self._guards: Mapping[bytes, tuple[int, ...]] = {}
         self._refused: str | None = None
         self._waiting: list[bytes] = []
@@ -165,19 +170,19 @@ class Indexing:
                 permanent=True,
             )
             return None
-        return Prepared(job, read, cut, tuple(_key(one) for one in cut.chunks))
+        return Prepared(job, read, cut, tuple(self._maker.groups(cut.chunks)))
 
     def _finish(self, batch: list[Prepared], total: int, *, sent: bool = False) -> None:
         """Embed and store; `sent`: these texts were sent to the model before, among others."""
         if not batch:
             return
         try:
-            vectors = self.vectors(batch)
+            made = self.vectors(batch)
         except EmbeddingFailed as error:
             self._after_failure(batch, total, error, sent=sent)
             return
         for one in batch:
-            self._save(one, vectors)
+            self._save(one, made)
         self._tell(len(batch), total)
 
     def _holds(self, one: Prepared) -> bool:
@@ -216,26 +221,24 @@ class Indexing:
             self._refused = str(error)
         self._trouble(one.job, "pending", str(error), read=one.read, permanent=error.permanent)
 
-    def vectors(self, batch: Iterable[Prepared]) -> dict[bytes, Vector]:
-        """Return the vectors of all chunks of these notes by key. Raises EmbeddingFailed."""
-        texts = {
-            key: one.embedded for note in batch for key, one in zip(note.keys, note.cut.chunks, strict=True)
-        }
-        known = self._stores.notes.vectors(self._run.generation_id, texts)
-        missing = [key for key in texts if key not in known]
+    def vectors(self, batch: Sequence[Prepared]) -> Made:
+        """Return the vectors of all chunks of these notes. Raises EmbeddingFailed."""
+        keys = [key for one in batch for key in one.keys]
+        made = self._maker.known(keys)
+        missing = self._maker.missing([group for one in batch for group in one.groups], made)
+        count = sum(map(len, missing))
         if missing:
             if self._refused is not None:
                 raise _NotAsked(self._refused)
             self._run.tries.asked += 1
-            made = self._run.embedder.embed_documents([texts[key] for key in missing])
-            known.update(zip(missing, np.asarray(made, dtype=np.float32), strict=True))
-            self._run.report.chunks_embedded += len(missing)
-        self._run.report.chunks_reused += sum(len(note.keys) for note in batch) - len(missing)
-        return known
+            self._maker.fill(made, missing)
+            self._run.report.chunks_embedded += count
+        self._run.report.chunks_reused += len(keys) - count
+        return made
 
-    def _save(self, one: Prepared, vectors: dict[bytes, Vector]) -> None:
+    def _save(self, one: Prepared, made: Made) -> None:
         try:
-            self.store(self.row(one, vectors))
+            self.store(self.row(one, made), made)
         except DatabaseFault as error:
             self.refused(one, error)
         except NotewardenError:
@@ -246,7 +249,7 @@ class Indexing:
         else:
             self.count(one)
 
-    def row(self, one: Prepared, vectors: dict[bytes, Vector]) -> NewNote:
+    def row(self, one: Prepared, made: Made) -> NewNote:
         """Return the note as it is to be stored; the ids of its lists are known from here on."""
         job, folder = one.job, one.job.path.rpartition(b"/")[0]
         own = set(self._stores.lists.ids(one.read.lists))
@@ -258,14 +261,16 @@ class Indexing:
             guard=Guard(self._guards[folder], tuple(sorted(own))),
             state=one.read.state,
             about=about,
-            chunks=_new_chunks(one, vectors, about.language),
+            chunks=_new_chunks(one, made.vectors, about.language),
             note_id=None if job.note is None else job.note.note_id,
         )
 
-    def store(self, note: NewNote) -> None:
+    def store(self, note: NewNote, made: Made) -> None:
         """Store a note. Raises DatabaseFault; then what was learnt of ids is forgotten."""
         try:
-            self._stores.notes.save(self._run.generation_id, note)
+            with self._maker.storing():
+                note_id = self._stores.notes.save(self._run.generation_id, note)
+                self._maker.store(note_id, made, [chunk.embed_key for chunk in note.chunks])
         except DatabaseFault:
             self._stores.notes.forget()
             raise
@@ -329,10 +334,6 @@ class Indexing:
         self._done += notes
         embedded = self._run.report.chunks_embedded
         self._run.progress(Progress(self._settings.name, self._done, total, embedded))
-
-
-def _key(one: Chunk) -> bytes:
-    return hashlib.sha256(one.embedded.encode("utf-8", "surrogatepass")).digest()
 
 
 def _about(cut: ChunkedNote) -> About:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -33,6 +33,7 @@ from indexer.reading import NoteReader
 from indexer.report import ShareReport
 from indexer.survey import Survey, Surveyor
 from indexer.sweep import Job, OpenShare, Stores, Sweep, Verdicts, asks_each
+from indexer.vectors import token_store
 from indexer.walk import Outcome, Walk
 from notewarden.errors import ShareUnavailable
 from notewarden.log import get_logger
@@ -42,6 +43,9 @@ _log = get_logger(__name__)
 _T = TypeVar("_T")
 
 _AGEING = 0.75  # of max_age
+
+# Chunks whose missing token vectors one poll makes up for: the poll before a question is waited for.
+_TOKEN_CHUNKS = 256
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ class SharePoll:
         asked = {"full": self._run.full, "permissions": self._run.permissions}
         asked["close_unseen"] = self._is_ageing(poll)
         found = Sweep(poll.stores, poll.opened, self._run.directory, **asked).run(survey)
-        found.jobs += self._for_new_generation(poll, survey, found)
+        found.jobs += self._to_make_anew(poll, survey, found)
         self._answered(lambda: identity.still(root))
         self._apply(poll, survey, found)
         self.report.unread = found.unread
@@ -210,20 +214,22 @@ class SharePoll:
             poll.stores.audiences.drop_empty()
         self.report.hashed = len(found.hashed | work.hashed)
 
-    def _for_new_generation(self, poll: _Poll, survey: Survey, found: Verdicts) -> list[Job]:
-        """Jobs for the notes that the generation being built does not have yet."""
-        if self._run.serving:
-            return []
-        lacking = poll.stores.notes.unindexed(self._run.generation_id)
-        asked = {job.note.note_id for job in found.jobs if job.note is not None}
-        there = [note for notes in survey.unchanged.values() for note in notes]
-        there += [note for note, _, _ in found.verified]
-        wanted = lacking - asked
-        return [
-            Job(note.path, note)
-            for note in there
-            if note.note_id in wanted and note.path not in survey.settled
-        ]
+    def _to_make_anew(self, poll: _Poll, survey: Survey, found: Verdicts) -> list[Job]:
+        """Jobs for unchanged notes that the generation being built does not have yet.
+
+        Where one serves, for those that lack token vectors, a part of them in each poll.
+        """
+        if not self._run.serving:
+            lacking = poll.stores.notes.unindexed(self._run.generation_id)
+            return _jobs(survey, found, lacking)
+        store = token_store(self._run)
+        chunks = {} if store is None else store.lacking(poll.row.share_id)
+        jobs, room = [], _TOKEN_CHUNKS
+        for job in _jobs(survey, found, chunks.keys()) if chunks else []:
+            if room > 0 and job.note is not None:
+                jobs.append(job)
+                room -= chunks[job.note.note_id]
+        return jobs
 
     def _count_standing(self, share_id: int) -> None:
         troubles = ledger.of_share(self._run.conn, share_id)
@@ -235,6 +241,16 @@ class SharePoll:
         self.report.unreadable = states.count("unreadable") + len(closed - troubles.keys())
         self.report.skipped = states.count("skipped")
         self.report.held = shares.held(self._run.conn, share_id)
+
+
+def _jobs(survey: Survey, found: Verdicts, lacking: Set[int]) -> list[Job]:
+    """Jobs for those of the notes `lacking` that are there and that nothing else is to be done with."""
+    wanted = lacking - {job.note.note_id for job in found.jobs if job.note is not None}
+    there = [note for notes in survey.unchanged.values() for note in notes]
+    there += [note for note, _, _ in found.verified]
+    return [
+        Job(note.path, note) for note in there if note.note_id in wanted and note.path not in survey.settled
+    ]
 
 
 @contextmanager

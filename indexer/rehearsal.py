@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from db.notes import Vector
 from db.pool import Database
 from indexer.report import SyncReport
 from indexer.setup import Equipment
 from indexer.sync import Indexer, Options, sole_indexer
-from notewarden.embedding.base import Embedder
+from notewarden.embedding.base import Embedder, InContext, Vectors, WithTokens
 from notewarden.settings import Settings
 from notewarden.wordpiece import count_tokens
 
@@ -31,7 +30,7 @@ class CountingEmbedder:
         self.texts = 0
         self.tokens = 0
 
-    def embed_documents(self, texts: Sequence[str]) -> Vector:
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Count the texts and return one and the same unit vector for each."""
         self.texts += len(texts)
         self.tokens += sum(map(count_tokens, texts))
@@ -39,17 +38,44 @@ class CountingEmbedder:
         made[:, 0] = 1.0
         return made
 
-    def embed_query(self, text: str) -> Vector:
+    def embed_query(self, text: str) -> Vectors:
         """Return a unit vector; a rehearsal asks nothing."""
-        one: Vector = self.embed_documents([text])[0]
+        one: Vectors = self.embed_documents([text])[0]
         return one
+
+
+class _WithTokens(CountingEmbedder):
+    """Stands in for a model that gives its tokens' vectors too."""
+
+    def embed_with_tokens(self, texts: Sequence[str], heads: Sequence[int]) -> tuple[Vectors, list[bytes]]:
+        """Count the texts; they have no tokens."""
+        return self.embed_documents(texts), [b""] * len(texts)
+
+
+class _InContext(CountingEmbedder):
+    """Stands in for a model that embeds a note's chunks together."""
+
+    def __init__(self, like: InContext) -> None:
+        super().__init__(like)
+        self.groups = like.groups
+
+    def embed_groups(self, groups: Sequence[Sequence[str]]) -> Vectors:
+        """Count the texts of all groups."""
+        return self.embed_documents([text for group in groups for text in group])
+
+
+def counting(like: Embedder) -> CountingEmbedder:
+    """Return what stands in for `like` and offers what it offers."""
+    if isinstance(like, InContext):
+        return _InContext(like)
+    return _WithTokens(like) if isinstance(like, WithTokens) else CountingEmbedder(like)
 
 
 class Rehearsal(Indexer):
     """An indexer that leaves nothing behind: everything it would do is done, reported and rolled back."""
 
     def __init__(self, settings: Settings, database: Database, equipment: Equipment) -> None:
-        self.counted = CountingEmbedder(equipment.embedder)
+        self.counted = counting(equipment.embedder)
         super().__init__(settings, database, directory=equipment.directory, embedder=self.counted)
 
     def sync(self, options: Options = _PLAIN) -> SyncReport:

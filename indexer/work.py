@@ -14,7 +14,7 @@ from db.requests import Request
 from indexer.confirm import Confirmation, confirm_shares, wanted_shares
 from indexer.context import Progress
 from indexer.faults import Clock, Faults
-from indexer.gate import PROVIDER, Gate, Stopped
+from indexer.gate import PROVIDER, Stopped, gate
 from indexer.reindex import outdate
 from indexer.report import SyncReport
 from indexer.setup import Equipment
@@ -78,10 +78,9 @@ class Work:
         self._faults = faults
         self._flags = flags
         remote = settings.embedding.provider == "voyage"
-        gate = Gate(
-            equipment.embedder, faults, flags.stopping, slice_texts=_REMOTE_SLICE if remote else _LOCAL_SLICE
-        )
-        self._indexer = Indexer(settings, database, directory=equipment.directory, embedder=gate)
+        size = _REMOTE_SLICE if remote else _LOCAL_SLICE
+        embedder = gate(equipment.embedder, faults, flags.stopping, slice_texts=size)
+        self._indexer = Indexer(settings, database, directory=equipment.directory, embedder=embedder)
 
     @property
     def directory(self) -> Directory:

@@ -33,6 +33,10 @@ update nw.posting set audience_id = %(audience_id)s
 update {vectors} set audience_id = %(audience_id)s
  where chunk_id in (select chunk_id from nw.note_chunk where note_id = any (%(note_ids)s::bigint[]))
 
+-- name: move_token_vectors
+update nw.token_vectors set audience_id = %(audience_id)s
+ where chunk_id in (select chunk_id from nw.note_chunk where note_id = any (%(note_ids)s::bigint[]))
+
 -- name: resize
 with kept as (
   select generation_id, audience_id, count(*)::int as n, sum(length)::bigint as total

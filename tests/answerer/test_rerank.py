@@ -13,11 +13,12 @@ from support.answer_house import House
 from support.fake_voyage import GOOD_KEY, FakeVoyage, serving
 
 from answerer.rerank import DEPTH, reordered
-from answerer.rerank_local import MaxSim, max_sim
+from answerer.rerank_local import MaxSim
 from answerer.reranker import ClaudeReranker, VoyageReranker
 from db.search import Passage
 from notewarden.embedding.hashed import HashEmbedder
 from notewarden.embedding.local import LocalEmbedder
+from notewarden.embedding.tokens import max_sim
 from notewarden.errors import ProviderFailed
 
 NOW = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -28,6 +29,9 @@ def passage(number: int, text: str, share: str = "open") -> Passage:
     return Passage(number, number, 0, share, b"a.md", None, "", [], 1, 1, text, NOW, "en", None, "")
 
 
+PASSAGES = [passage(number, text) for number, text in enumerate(TEXTS)]
+
+
 @dataclass
 class Lengths:
     """Prefers long texts; remembers what it was shown."""
@@ -35,16 +39,16 @@ class Lengths:
     leaves_host: bool = False
     shown: list[str] = field(default_factory=list)
 
-    def scores(self, question: str, texts: Sequence[str]) -> list[float]:
-        self.shown += texts
-        return [float(len(text)) for text in texts]
+    def scores(self, question: str, passages: Sequence[Passage]) -> list[float]:
+        self.shown += [one.content for one in passages]
+        return [float(len(one.content)) for one in passages]
 
 
 @dataclass
 class Broken:
     leaves_host: bool = False
 
-    def scores(self, question: str, texts: Sequence[str]) -> list[float]:
+    def scores(self, question: str, passages: Sequence[Passage]) -> list[float]:
         raise ProviderFailed("it is broken.")
 
 
@@ -75,7 +79,7 @@ def test_a_failing_reranker_leaves_the_order_and_says_so(scores: list[float]) ->
     found, notice = reordered(Broken(), "q", passages, frozenset())
     assert found == passages and notice is not None and "broken" in notice
     odd = Lengths()
-    odd.scores = lambda question, texts: scores  # type: ignore[method-assign]
+    odd.scores = lambda question, passages: scores  # type: ignore[method-assign]
     found, notice = reordered(odd, "q", passages, frozenset())
     assert found == passages and notice
 
@@ -88,14 +92,14 @@ def fake() -> Iterator[FakeVoyage]:
 
 def test_voyage_scores_go_to_the_texts_their_index_names(fake: FakeVoyage) -> None:
     reranker = VoyageReranker("rerank-2.5", GOOD_KEY, fake.url, 5.0)
-    scores = reranker.scores("renew the vpn certificate", TEXTS)
+    scores = reranker.scores("renew the vpn certificate", PASSAGES)
     assert np.argsort(scores).tolist() == [0, 2, 1]
     assert fake.requests[0]["model"] == "rerank-2.5"
 
 
 def test_voyage_is_shown_no_private_numbers(fake: FakeVoyage) -> None:
     VoyageReranker("rerank-2.5", GOOD_KEY, fake.url, 5.0).scores(
-        "who is anna@example.com", ["write to anna@example.com", "nothing"]
+        "who is anna@example.com", [passage(1, "write to anna@example.com"), passage(2, "nothing")]
     )
     assert "anna@example.com" not in json.dumps(fake.requests)
 
@@ -106,12 +110,11 @@ def test_voyage_is_shown_no_private_numbers(fake: FakeVoyage) -> None:
 def test_every_fault_of_voyage_is_a_failure_that_falls_back(fake: FakeVoyage, fault: str) -> None:
     fake.faults = [fault] * 5
     reranker = VoyageReranker("rerank-2.5", GOOD_KEY, fake.url, 1.0)
-    passages = [passage(number, text) for number, text in enumerate(TEXTS)]
     try:
-        found, notice = reordered(reranker, "renew the vpn certificate", passages, frozenset({"open"}))
+        found, notice = reordered(reranker, "renew the vpn certificate", PASSAGES, frozenset({"open"}))
     finally:
         fake.patience.set()
-    assert found == passages
+    assert found == PASSAGES
     assert notice is not None and notice.startswith("Not reranked: ")
     assert GOOD_KEY not in notice
 
@@ -130,7 +133,7 @@ class Model:
 
 def test_a_small_model_scores_by_a_fixed_form() -> None:
     model = Model('{"scores": [1, 9, 4]}')
-    assert ClaudeReranker("small", model).scores("q", TEXTS) == [1.0, 9.0, 4.0]  # type: ignore[arg-type]
+    assert ClaudeReranker("small", model).scores("q", PASSAGES) == [1.0, 9.0, 4.0]  # type: ignore[arg-type]
     assert model.calls[0].schema["required"] == ["scores"]  # type: ignore[attr-defined]
 
 
@@ -139,7 +142,7 @@ def test_a_small_model_scores_by_a_fixed_form() -> None:
 )
 def test_any_other_reply_of_the_model_is_a_failure(reply: str) -> None:
     with pytest.raises(ProviderFailed):
-        ClaudeReranker("small", Model(reply)).scores("q", TEXTS)  # type: ignore[arg-type]
+        ClaudeReranker("small", Model(reply)).scores("q", PASSAGES)  # type: ignore[arg-type]
 
 
 def test_max_sim_takes_the_nearest_token_of_each_of_the_question() -> None:
@@ -151,12 +154,12 @@ def test_max_sim_takes_the_nearest_token_of_each_of_the_question() -> None:
 
 def test_the_local_reranker_knows_what_a_question_means_and_when_time_is_up() -> None:
     embedder = LocalEmbedder("all-MiniLM-L6-v2", 384)
-    scores = MaxSim(embedder).scores("how do I renew the VPN certificate?", TEXTS)
+    scores = MaxSim(embedder).scores("how do I renew the VPN certificate?", PASSAGES)
     assert int(np.argmax(scores)) == 1
     with pytest.raises(ProviderFailed, match="longer"):
-        MaxSim(embedder, patience_s=-1.0).scores("q", TEXTS)
+        MaxSim(embedder, patience_s=-1.0).scores("q", PASSAGES)
     with pytest.raises(ProviderFailed, match="local"):
-        MaxSim(HashEmbedder(8)).scores("q", TEXTS)
+        MaxSim(HashEmbedder(8)).scores("q", PASSAGES)
 
 
 def test_the_engine_falls_back_and_tells(build_house: Callable[..., House]) -> None:

@@ -30,9 +30,11 @@ from db.lists import ListStore
 from db.notes import About, FileState, Guard, NewChunk, NewNote, NoteStore
 from db.pool import Database
 from db.search import Scope, reading
+from db.tokenvectors import TokenStore
+from notewarden.embedding.tokens import FORM
 from notewarden.errors import AskerUnknown
 
-TABLES = ("share", "audience", "note", "note_chunk", "audience_size", "posting", "vectors_1")
+TABLES = ("share", "audience", "note", "note_chunk", "audience_size", "posting", "vectors_1", "token_vectors")
 CLOSED_TABLES = (
     "acl",
     "acl_clause",
@@ -263,7 +265,10 @@ class Full(Index):
             audiences = AudienceStore(conn, row.share_id)
             store = NoteStore(conn, row.share_id, audiences)
             for path, guard in [(b"open/a.md", everyone("note")), (b"shut/b.md", only(USERS[1], "note"))]:
-                store.save(self.generation, note(path, lists.ids(guard)))
+                new = note(path, lists.ids(guard))
+                note_id = store.save(self.generation, new)
+                tokens = {chunk.embed_key: b"\x0f" for chunk in new.chunks}
+                TokenStore(conn, self.generation, FORM).add(note_id, tokens)
 
 
 def note(path: bytes, own: tuple[int, ...], words: str = "some words") -> NewNote:
@@ -331,6 +336,20 @@ def test_with_a_token_each_table_shows_that_askers_rows(full: Full) -> None:
         with full.database.owner() as conn:
             total = conn.execute(f"select count(*) from nw.{table}").fetchone()[0]
         assert counted == [total if table == "share" else total // 2, total], table
+
+
+def test_token_vectors_are_read_as_the_text_is_and_in_their_own_form_only(full: Full) -> None:
+    both = Token(USERS[1], "other", frozenset({USERS[1], EVERYONE}), frozenset({USERS[1], EVERYONE}))
+    with full.database.owner() as conn:
+        every = [row[0] for row in conn.execute("select chunk_id from nw.note_chunk order by 1")]
+    for token, theirs in ((WHO, every[:1]), (both, every)):
+        with full.database.reader() as conn, reading(conn, token) as held:
+            assert held.token_vectors(every) == dict.fromkeys(theirs, b"\x0f")
+            assert [one.chunk_id for one in held.passages(every)] == theirs
+    with full.database.owner() as conn:
+        conn.execute("update nw.token_vectors set form = form + 1")
+    with full.database.reader() as conn, reading(conn, both) as held:
+        assert held.token_vectors(every) == {}
 
 
 def test_the_reader_cannot_list_what_is_not_its_own(full: Full) -> None:

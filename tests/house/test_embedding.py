@@ -16,8 +16,10 @@ from notewarden.embedding import make_embedder
 from notewarden.embedding.base import require_unit_vectors
 from notewarden.embedding.hashed import HashEmbedder
 from notewarden.embedding.local import MODEL_SHA256, LocalEmbedder
+from notewarden.embedding.tokens import packed, unpacked
 from notewarden.errors import ConfigError, EmbeddingFailed
 from notewarden.settings_sections import EmbeddingSettings
+from notewarden.wordpiece import count_tokens
 
 STABLE = [0.329446, 0.201355, -0.214503]  # of the text "stable" at 8 dimensions
 TEXTS = [
@@ -44,6 +46,35 @@ def test_rows_are_unit_vectors_in_the_order_of_the_texts(local: LocalEmbedder) -
 def test_a_vector_does_not_depend_on_what_else_is_embedded(local: LocalEmbedder) -> None:
     many = local.embed_documents([TEXTS[0], *(f"filler {number} " * number for number in range(12))])
     np.testing.assert_array_equal(many[0], local.embed_documents(TEXTS[:1])[0])
+
+
+def test_token_vectors_come_with_the_texts_own_from_one_run(local: LocalEmbedder) -> None:
+    head = "it/vpn.md: VPN\n"
+    texts = [head + TEXTS[0], TEXTS[1], ""]
+    rows, tokens = local.embed_with_tokens(texts, [len(head), 0, 0])
+    np.testing.assert_array_equal(rows, local.embed_documents(texts))
+    assert tokens == [
+        packed(local.token_vectors(texts[0], len(head))),
+        packed(local.token_vectors(texts[1])),
+        b"",
+    ]
+    assert len(local.token_vectors(texts[0], len(head))) == count_tokens(TEXTS[0]), (
+        "the head is context alone"
+    )
+    assert len(tokens[1]) == 96 * count_tokens(TEXTS[1])
+    assert packed(local.token_vectors(TEXTS[0])) != tokens[0], "and context it is"
+    assert [part.shape for part in local.embed_with_tokens([], [])[:1]] == [(0, 384)]
+
+
+@pytest.mark.parametrize("dimension", [8, 13, 384])
+def test_small_token_vectors_point_nearly_where_the_whole_ones_did(dimension: int) -> None:
+    rows = np.random.default_rng(1).standard_normal((50, dimension)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    small = unpacked(packed(rows), dimension)
+    assert small.shape == rows.shape
+    np.testing.assert_allclose(np.linalg.norm(small, axis=1), 1, atol=1e-5)
+    assert float(np.mean(np.sum(small * rows, axis=1))) > 0.9
+    assert unpacked(packed(rows[:0]), dimension).shape == (0, dimension)
 
 
 def test_meaning_shows_in_the_cosine(local: LocalEmbedder) -> None:

@@ -196,6 +196,13 @@ class ShareWorld:
             )
             == []
         )
+        assert (
+            self.rows(
+                "select from nw.token_vectors t join nw.note_chunk c using (chunk_id)"
+                " where c.audience_id <> t.audience_id"
+            )
+            == []
+        )
         counted = (
             "select audience_id, count(*)::int, sum(length)::bigint from nw.note_chunk"
             " where generation_id = %s group by 1 order by 1"
