@@ -14,6 +14,7 @@ _SQL = load("generations")
 
 _READINGS = timedelta(minutes=10)  # far longer than any reading lasts
 _PART = 2_000  # chunks deleted in one transaction
+_LACKING = " Nothing of it is found since the notes are indexed in another way."
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,17 @@ def vectors_name(generation_id: int) -> str:
 def target(conn: Connection[Any], recipe: Recipe) -> tuple[int, bool]:
     """Return the generation made by `recipe` and whether it serves, adding it when it is new.
 
-    The very first generation serves at once; a later one is built beside the serving one.
+    The very first generation serves at once; a later one is built beside the serving one, and each parked
+    note is tried once more for it: what the old one keeps of the note goes with the old one.
     """
     row = conn.execute(_SQL["find"], vars(recipe)).fetchone()
     if row is not None:
         return int(row[0]), row[1] == "serving"
     state = "building" if conn.execute(_SQL["serving"]).fetchone() else "serving"
-    made = conn.execute(_SQL["add"], vars(recipe) | {"state": state}).fetchone()
-    assert made is not None
+    with conn.transaction():
+        made = conn.execute(_SQL["add"], vars(recipe) | {"state": state}).fetchone()
+        assert made is not None
+        conn.execute(_SQL["retry_parked"])
     return int(made[0]), state == "serving"
 
 
@@ -60,6 +64,7 @@ def switch(conn: Connection[Any], generation_id: int) -> None:
     with conn.transaction():
         # A note that the new one lacks (refused, parked, its share not polled) is made anew when it can be.
         conn.execute(_SQL["outdate_lacking"], {"generation_id": generation_id})
+        conn.execute(_SQL["tell_lacking"], {"generation_id": generation_id, "words": _LACKING})
         for old in all_ids(conn):
             if old != generation_id:
                 conn.execute(_SQL["retire"], {"generation_id": old})

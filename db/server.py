@@ -7,6 +7,7 @@ behind by a killed process is found and used again, a data folder left by a kill
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,8 @@ _log = get_logger(__name__)
 
 _START_PATIENCE = 600.0  # seconds: a recovery after a crash reads up to all of max_wal_size
 _STOP_PATIENCE = 60.0
+_SETTLE_PATIENCE = 15.0  # what a recovery from the death of one process takes, and more
+_TICK = 0.05
 
 
 class ServerHandle:
@@ -44,7 +47,7 @@ class ServerHandle:
         return self._cluster.runner.describe()
 
     def ensure(self) -> None:
-        """Start the server again if it died. Raises DatabaseUnavailable."""
+        """Start the server again if it died, at this very moment too. Raises DatabaseUnavailable."""
         with _mutex(self._cluster):
             _ensure_running(self._cluster)
 
@@ -108,12 +111,27 @@ def _lock(fd: int, how: int) -> bool:
 
 
 def _ensure_running(cluster: Cluster) -> None:
-    """Start, or find running, the server, and see to it that its roles and database stand."""
-    found = _find(cluster)
-    if not found:
-        _start(cluster)
+    """Start, or find running, the server, and see to it that its roles and database stand.
+
+    A server that was killed a moment ago, or that recovers from the death of one of its processes, still
+    looks as if it ran: it is asked again for a while.
+    """
+    deadline = time.monotonic() + _SETTLE_PATIENCE
+    while True:
+        found = _find(cluster)
+        if not found:
+            _start(cluster)
+        try:
+            return _furnish(cluster, made=not found)
+        except DatabaseUnavailable:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(_TICK)
+
+
+def _furnish(cluster: Cluster, *, made: bool) -> None:
     with our_errors(), psycopg.connect(cluster.dsn(ADMIN, "postgres"), autocommit=True) as conn:
-        if not found or not is_bootstrapped(conn):
+        if made or not is_bootstrapped(conn):
             bootstrap(conn, cluster.dsn(ADMIN, "notewarden"))
 
 

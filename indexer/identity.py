@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,8 @@ class Identity:
     def check(self, root: int, known: Iterable[Known]) -> dict[str, Any]:
         """Return the open root's identity if it is the share it was. Raises ShareUnavailable otherwise.
 
-        A marker that was there must be there again. Where the folder is another one, as after a remount or a
+        A marker that was there must be there again, unless it only came to a share that had been good without
+        one, and all else is as it was. Where the folder is another one, as after a remount or a
         restore, it is the share all the same if its marker is the same or names the share, or if nearly
         every indexed note of a sample stands there as the same file or with the same bytes.
         """
@@ -85,7 +86,8 @@ class Identity:
             raise ShareUnavailable(
                 f"The share's folder {self._path} cannot be read ({error.strerror})."
             ) from error
-        if self.recorded is None or self._agrees(seen, root, known):
+        if self.recorded is None or self._agrees(seen, root, list(known)):
+            seen["unmarked"] = self._was_unmarked(seen["marker"])
             self.recorded = seen
             return seen
         raise ShareUnavailable(
@@ -95,15 +97,22 @@ class Identity:
             "Nothing was deleted."
         )
 
-    def _agrees(self, seen: dict[str, Any], root: int, known: Iterable[Known]) -> bool:
+    def _agrees(self, seen: dict[str, Any], root: int, known: Sequence[Known]) -> bool:
         assert self.recorded is not None
         before, marker = self.recorded.get("marker"), seen["marker"]
         if marker is not None and marker in (before, self._share.name):
             return True
-        if before is not None:
-            return False
         same = all(seen[key] == self.recorded.get(key) for key in ("device", "inode"))
+        if before is not None:
+            strayed = marker is None and bool(self.recorded.get("unmarked"))
+            return strayed and same and (not known or self._same_notes(root, known))
         return same or self._same_notes(root, known)
+
+    def _was_unmarked(self, marker: str | None) -> bool:
+        """Whether the share was good without a marker before this one, which may have strayed in, came."""
+        if self.recorded is None or marker in (None, self._share.name):
+            return False
+        return self.recorded.get("marker") is None or bool(self.recorded.get("unmarked"))
 
     def still(self, root: int) -> None:
         """Check again before deleting: the path must still lead to the open root. Raises ShareUnavailable."""
@@ -118,8 +127,7 @@ class Identity:
         if not same:
             raise ShareUnavailable(f"Another folder was mounted at {self._path} during the poll.")
 
-    def _same_notes(self, root: int, known: Iterable[Known]) -> bool:
-        notes = list(known)
+    def _same_notes(self, root: int, notes: Sequence[Known]) -> bool:
         step = max(1, len(notes) // _SAMPLE)
         sample = notes[::step][:_SAMPLE]
         same = sum(self._same_note(root, note) for note in sample)

@@ -9,6 +9,10 @@ select generation_id from nw.generation where state = 'serving'
 -- name: add
 select nw.add_generation(%(chunker)s::text, %(template)s::text, %(embedder)s::text, %(dimension)s::int, %(state)s::text)
 
+-- name: retry_parked
+-- One more failure for good parks them again.
+update nw.ledger set state = 'pending', permanent = permanent - 1 where state = 'parked'
+
 -- name: all
 select generation_id from nw.generation where state <> 'retired' order by generation_id
 
@@ -37,6 +41,12 @@ update nw.generation set fruitless = %(runs)s where generation_id = %(generation
 
 -- name: outdate_lacking
 update nw.note n set stale = true where n.size > 0 and not n.stale
+   and not exists (select from nw.note_chunk c where c.note_id = n.note_id and c.generation_id = %(generation_id)s)
+
+-- name: tell_lacking
+update nw.ledger l set reason = l.reason || %(words)s
+  from nw.note n
+ where n.share_id = l.share_id and n.path = l.path and l.state = 'parked' and n.size > 0
    and not exists (select from nw.note_chunk c where c.note_id = n.note_id and c.generation_id = %(generation_id)s)
 
 -- name: drop_chunks

@@ -113,6 +113,19 @@ def test_a_killed_server_comes_back_with_all_that_was_committed(state: Path) -> 
             assert conn.execute("select n from public.kept").fetchone() == (42,)
 
 
+def test_it_is_asked_again_while_it_is_dying_or_recovers(state: Path) -> None:
+    """A dying server still looks alive; one that lost a process lets nobody in until it has recovered."""
+    with EmbeddedServer.start(state) as handle:
+        for victim in ("server", "process") * 3:
+            with connect(handle) as conn:
+                pid = pid_of(state) if victim == "server" else conn.info.backend_pid
+                assert pid is not None
+                os.kill(pid, signal.SIGKILL)
+                handle.ensure()
+            with connect(handle) as conn:
+                assert conn.execute("select 1").fetchone() == (1,)
+
+
 def test_the_server_of_a_killed_process_is_found_and_used(state: Path) -> None:
     user = user_of(state)
     pid = told_pid(user)

@@ -73,6 +73,54 @@ def test_a_parked_note_does_not_keep_the_new_model_away_for_ever(world: ShareWor
     world.whole()
 
 
+def parked(world: ShareWorld, *names: str) -> None:
+    """Let these notes be edited and then refused until they are parked, their old rows serving on."""
+    for name in names:
+        (world.root / name).write_text(f"# {name}\n\npoison in {name}\n")
+    world.embedder.poison = {"poison": True}
+    for _ in range(3):
+        world.sync()
+    assert {world.trouble()[name].state for name in names} == {"parked"}
+
+
+def test_a_note_parked_under_the_old_model_is_tried_by_the_new_one(world: ShareWorld) -> None:
+    for name in ("a.md", "b.md"):
+        world.write(name)
+    world.sync()
+    world.write("never.md")
+    parked(world, "b.md", "never.md")
+    new = switch_model(world)
+    assert world.sync_all().exit_code == 0
+    assert serving(world) == new.identity
+    assert {one.path for one in world.passages("alice")} == {b"a.md", b"b.md", b"never.md"}
+    assert "poison in b.md" in world.text("alice")
+    assert world.trouble() == {}
+    world.whole()
+
+
+def test_a_note_that_the_new_model_refuses_too_is_tried_once_and_said_to_be_lacking(
+    world: ShareWorld,
+) -> None:
+    for name in ("a.md", "b.md"):
+        world.write(name)
+    world.sync()
+    parked(world, "b.md")
+    new = switch_model(world)
+    new.poison = {"poison": True, "tells of a.md": False}
+    world.sync()
+    assert serving(world) != new.identity
+    assert "poison" not in world.text("alice")
+    assert "tells of b.md" in world.text("alice")
+    new.poison = {"poison": True}
+    for _ in range(3):
+        report = world.sync()
+    assert serving(world) == new.identity
+    trouble = world.trouble()["b.md"]
+    assert (report.parked, trouble.state, trouble.attempts) == (1, "parked", 4)
+    assert "Nothing of it is found" in trouble.reason
+    assert {one.path for one in world.passages("alice")} == {b"a.md"}
+
+
 def test_a_failing_folder_loses_nothing_when_the_model_changes(world: ShareWorld) -> None:
     names = {f"docs/{number}.md" for number in range(5)} | {"a.md"}
     for name in names:

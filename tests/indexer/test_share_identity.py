@@ -92,6 +92,29 @@ def test_a_marker_that_was_there_must_be_there(world: ShareWorld) -> None:
     assert world.sync().status == "ok"
 
 
+def test_a_marker_that_strays_in_and_goes_again_costs_nothing(world: ShareWorld) -> None:
+    names = fill(world)
+    for _ in range(2):
+        (world.root / MARKER).write_text("of some other folder\n")
+        assert not refused(world, names)
+        assert not refused(world, names)
+        (world.root / MARKER).unlink()
+        assert not refused(world, names)
+
+
+def test_without_a_marker_that_came_later_another_share_is_not_this_one(world: ShareWorld) -> None:
+    """Its folder may have the same numbers: where a marker was, the notes must be there too."""
+    names = fill(world)
+    (world.root / MARKER).write_text("8f14e45f\n")
+    assert not refused(world, names)
+    (world.root / MARKER).unlink()
+    for name in names:
+        (world.root / name).unlink()
+    for number in range(30):
+        world.write(f"docs{number % 3}/other{number}.md")
+    assert refused(world, names)
+
+
 def test_a_root_that_holds_junk_alone_is_an_emptied_one(world: ShareWorld) -> None:
     names = fill(world)
     for name in ("docs0", "docs1", "docs2"):
