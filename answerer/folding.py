@@ -18,6 +18,11 @@ TWINS = 0.85
 MOST_ALIKE = 3
 """So many passages are shown of those that differ in their numbers only, such as logs from one template."""
 
+PAGE = 5
+"""Among so many passages the cap for each note is kept."""
+
+_Placed = tuple[int, Passage]
+
 _RUN = 3  # words
 _SKETCH = 8  # numbers
 _NUMBER = re.compile(r"\d+")
@@ -36,24 +41,21 @@ class _Shape:
 
 
 @dataclass
-class Shown:
+class _Texts:
     """What stands further up, to compare the next passage with."""
 
-    per_note: int
-    taken: Counter[int] = field(default_factory=Counter)
     _texts: set[str] = field(default_factory=set)
     _shapes: dict[int, list[_Shape]] = field(default_factory=dict)  # by each number of their sketches
 
     def takes(self, passage: Passage) -> bool:
-        """Whether a passage is shown among the first; one that is counts from then on."""
+        """Whether a passage says something new; one that does counts from then on."""
         key = normal_text(passage.content)
-        if self.taken[passage.note_id] >= self.per_note or key in self._texts:
+        if key in self._texts:
             return False
         shape = _shape(key)
         alike = self._alike(shape)
         if len(alike) >= MOST_ALIKE or any(other.numbers == shape.numbers for other in alike):
             return False
-        self.taken[passage.note_id] += 1
         self._texts.add(key)
         for number in shape.sketch:
             self._shapes.setdefault(number, []).append(shape)
@@ -70,17 +72,43 @@ def cap_and_fold(
 ) -> tuple[list[Passage], list[Passage]]:
     """Part passages, in their order, into those shown first and those left out.
 
-    Left out are all but the first `per_note` of a note, those that nearly repeat what stands further up,
-    and all but the first three of those that differ from each other in their numbers only. After `enough`
-    of the first the others are left without a look.
+    Of a note at most `per_note` are among each five shown: those beyond wait for the next five. Left out are
+    what nearly repeats something shown, all but the first three of those that differ from each other in their
+    numbers only, and what still waits. After `enough` of the first the others are left without a look.
     """
-    shown = Shown(per_note)
+    wanted = len(passages) if enough is None else enough
     first: list[Passage] = []
-    left: list[Passage] = []
-    for passage in passages:
-        takes = (enough is None or len(first) < enough) and shown.takes(passage)
-        (first if takes else left).append(passage)
-    return first, left
+    copies: list[_Placed] = []
+    texts, waiting = _Texts(), list(enumerate(passages))
+    while len(first) < wanted:
+        page, waiting, more = _page(texts, waiting, per_note, min(PAGE, wanted - len(first)))
+        first += page
+        copies += more
+        if len(page) < PAGE:
+            break
+    return first, [passage for _, passage in sorted([*copies, *waiting], key=lambda one: one[0])]
+
+
+def _page(
+    texts: _Texts, candidates: Sequence[_Placed], per_note: int, size: int
+) -> tuple[list[Passage], list[_Placed], list[_Placed]]:
+    """Return up to `size` passages to show, the candidates that wait, and those that are copies."""
+    taken: Counter[int] = Counter()
+    page: list[Passage] = []
+    waiting: list[_Placed] = []
+    copies: list[_Placed] = []
+    for at, (place, passage) in enumerate(candidates):
+        if len(page) == size:
+            waiting += candidates[at:]
+            break
+        if taken[passage.note_id] >= per_note:
+            waiting.append((place, passage))
+        elif texts.takes(passage):
+            taken[passage.note_id] += 1
+            page.append(passage)
+        else:
+            copies.append((place, passage))
+    return page, waiting, copies
 
 
 def normal_text(text: str) -> str:

@@ -11,6 +11,7 @@ from answerer.audit import Entry
 from answerer.citations import UNCITED
 from answerer.hidden import Hidden, Span, comment_spans
 from answerer.model import Ending, ModelDown, Unfinished
+from answerer.neighbours import with_neighbours
 from answerer.privacy import Redactor, as_detail
 from answerer.prompt import Prompt, Source, make_sources
 from answerer.provider import Given, Provider, Said, Show
@@ -124,7 +125,8 @@ class ModelAnswers:
         if whole:
             return visit.gate.passed(held.passages(held.any_chunks(size)))
         most = min(wanted.k, self._settings.answer.max_passages)
-        return self._desk.find(held, query, visit, most)[1] if size else []
+        found = self._desk.find(held, query, visit, most)[1] if size else []
+        return with_neighbours(held, visit.gate, found)
 
     def _fits_whole(self, held: Reading) -> bool:
         most = self._settings.answer.whole_limit * _CHARACTERS_PER_TOKEN

@@ -244,6 +244,13 @@ class Reading:
         rows = self._conn.execute(_SQL["chunk_notes"], {"chunk_ids": list(chunk_ids)})
         return {int(row[0]): int(row[1]) for row in rows}
 
+    def neighbours(self, chunk_ids: Sequence[int]) -> dict[int, list[int]]:
+        """Return, for each of these chunks, the readable ones before and after it in the same section."""
+        found: dict[int, list[int]] = {}
+        for chunk_id, beside in self._conn.execute(_SQL["neighbours"], {"chunk_ids": list(chunk_ids)}):
+            found.setdefault(int(chunk_id), []).append(int(beside))
+        return found
+
     def any_chunks(self, limit: int) -> list[int]:
         """Return up to `limit` readable chunks in the notes' own order, to fill up a short result."""
         if self.serving is None:

@@ -73,6 +73,14 @@ select chunk_id, distance from (
 select chunk_id, note_id, seq from nw.note_chunk
  where chunk_id = any (%(chunk_ids)s::bigint[]) and audience_id in (select unnest(app.ids()))
 
+-- name: neighbours
+-- A section that was cut for its length has the same heading trail in each of its chunks.
+select c.chunk_id, n.chunk_id from nw.note_chunk c
+  join nw.note_chunk n on n.generation_id = c.generation_id and n.note_id = c.note_id
+                      and n.seq in (c.seq - 1, c.seq + 1) and n.heading = c.heading
+ where c.chunk_id = any (%(chunk_ids)s::bigint[]) and c.audience_id in (select unnest(app.ids()))
+   and n.audience_id in (select unnest(app.ids())) order by n.seq
+
 -- name: all_chunks
 select chunk_id, note_id from nw.note_chunk
  where generation_id = %(generation_id)s and audience_id in (select unnest(app.ids()))

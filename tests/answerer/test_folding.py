@@ -62,3 +62,13 @@ def test_only_what_shares_a_sketch_is_compared(monkeypatch: Any) -> None:
     monkeypatch.setattr(folding, "_likeness", counting)
     assert len(shown(*texts)) == 400
     assert len(compared) < 400, "not every pair: that would be 79,800"
+
+
+def test_what_the_cap_keeps_back_comes_first_in_the_next_five() -> None:
+    parts: list[Any] = [SimpleNamespace(note_id=1, content=f"long {n}") for n in range(8)]
+    parts += [SimpleNamespace(note_id=n, content=f"other {n}") for n in range(2, 6)]
+    first, left = cap_and_fold(parts, 3, 10)
+    names = [one.content for one in first]
+    assert names[:5] == ["long 0", "long 1", "long 2", "other 2", "other 3"]
+    assert names[5:] == ["long 3", "long 4", "long 5", "other 4", "other 5"]
+    assert [one.content for one in left] == ["long 6", "long 7"]
