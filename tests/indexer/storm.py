@@ -17,7 +17,7 @@ from share_world import MoodyEmbedder, ShareWorld
 from db.search import reading
 from notewarden.errors import DatabaseUnavailable, NotewardenError
 
-PATIENCE_S = 0.15
+PATIENCE_S = 0.5  # of a read: what stands unchanged must not be taken for hanging on a busy machine
 
 
 class Weather:
