@@ -131,6 +131,24 @@ def test_permissions_too_old_are_told_from_nothing_found(build_house: Callable[.
         house.engine.ask(house.asker("ben"), "Where does gateway 3 stand?")
 
 
+def test_a_fresh_share_that_one_cannot_see_hides_no_age(
+    build_house: Callable[..., House], tmp_path: Path
+) -> None:
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault/safe.md").write_text("# Safe\n\nThe safe stands in the cellar.\n")
+    rule = 'source = "declared"\n[[share.acl.rule]]\nfolder = ""\nreaders = ["hr"]\n'
+    house = build_house(f'[[share]]\nname = "vault"\npath = "{tmp_path}/vault"\n[share.acl]\n{rule}')
+    with house.database.owner() as conn:
+        conn.execute(
+            "update nw.share set swept_at = now() - interval '3 days', polled_at = '2026-01-02 03:04:05+00'"
+            " where name <> 'vault'"
+        )
+    for ask in (house.engine.ask, house.engine.search):
+        with pytest.raises(IndexTooOld, match="2026-01-02T03:04:05"):
+            ask(house.asker("ben"), "Where does gateway 3 stand?")
+    assert house.engine.search(house.asker("anna"), "safe").result.results
+
+
 def one_list(*allow: str) -> AccessList:
     clause = Clause(frozenset(allow), frozenset())  # type: ignore[arg-type]
     return AccessList(b"k" * 32, "s", "declared", "note", "ok", "", None, (clause,), b"", ())
