@@ -34,6 +34,9 @@ def cut_lines(pieces: Sequence[NotePiece], lines: tuple[int, int] | None) -> str
     cut = [found.group() for found in _LINE.finditer(text) if found.group()]
     first = last - len(cut) + 1
     wanted = cut[max(lines[0] - first, 0) : max(lines[1] - first + 1, 0)]
+    if not cut:
+        raise NotInNotes("The note has no text.")
     if not wanted:
-        raise NotInNotes(f"The note has no text in these lines; its text stands in lines {first} to {last}.")
+        where = f"line {last}" if first == last else f"lines {first} to {last}"
+        raise NotInNotes(f"The note has no text in these lines; its text stands in {where}.")
     return "".join(wanted)

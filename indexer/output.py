@@ -54,3 +54,11 @@ def _write(stream: Any, text: str) -> None:
     stream.flush()
     stream.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
     stream.buffer.flush()
+
+
+def counted(number: int, noun: str, verb: str = "") -> str:
+    """Return "1 share", "2 shares"; with `verb` "is" or "keeps" that too: "1 note is", "2 notes are"."""
+    words = f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    if verb and number != 1:
+        verb = {"is": "are"}.get(verb, verb.removesuffix("s"))
+    return f"{words} {verb}".rstrip()

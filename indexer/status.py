@@ -10,7 +10,7 @@ from typing import Any
 from db import ledger, requests, runs, shares
 from db import status as facts
 from db.pool import Connection
-from indexer.output import moment, shown
+from indexer.output import counted, moment, shown
 from indexer.searchstate import read_search
 from notewarden.display import show_path
 from notewarden.settings import Settings
@@ -117,19 +117,20 @@ class Status:
             )
         if share.held:
             yield (
-                f"{name}: {share.held} notes are gone but held; if they were really deleted, run "
+                f"{name}: {counted(share.held, 'note', 'is')} gone but held; if really deleted, run "
                 "`notewarden confirm-deletes`"
             )
 
     def _of_notes(self) -> Iterator[str]:
-        for state, words in (("parked", "are parked"), ("unreadable", "are unreadable")):
+        for state in ("parked", "unreadable"):
             found = [(one.share, one.path) for one in self.notes if one.state == state]
             if found:
-                yield f"{len(found)} notes {words}: {_named(found)}"
+                yield f"{counted(len(found), 'note', 'is')} {state}: {_named(found)}"
         if self.narrowed:
+            kept = counted(len(self.narrowed), "note", "keeps")
             yield (
-                f"{len(self.narrowed)} notes keep a narrower rule than their new folder has, until the rule "
-                f"changes or `notewarden reindex` is told so: {_named(self.narrowed)}"
+                f"{kept} a narrower rule than the new folder has, until the rule changes or "
+                f"`notewarden reindex` is told so: {_named(self.narrowed)}"
             )
 
 

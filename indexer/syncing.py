@@ -11,7 +11,7 @@ from db.pool import Database
 from indexer.actor import actor_of
 from indexer.asking import argument_paths, ask_daemon
 from indexer.confirm import AllConfirmed, Confirmation, confirm_shares, wanted_shares
-from indexer.output import out, out_json, say
+from indexer.output import counted, out, out_json, say
 from indexer.progress import ProgressLine
 from indexer.rehearsal import Rehearsal
 from indexer.reindex import outdate
@@ -61,7 +61,7 @@ def run_reindex(settings: Settings, paths: Sequence[str] | None, share: str | No
         arguments = {"paths": argument_paths(paths), "share": share}
         told = ask_daemon(database, "reindex", arguments)
         count = outdate(database, settings, paths, share) if told is None else told[0]["outdated"]
-        out(f"Indexing {count} notes again." if told is None else f"Indexed {count} notes again.")
+        out(f"{'Indexing' if told is None else 'Indexed'} {counted(count, 'note')} again.")
         if told is None:
             report = _polled(_indexer(settings, database, equipment).sync, full=False, quiet=False)
         else:
@@ -82,10 +82,12 @@ def run_confirm(settings: Settings, share: str | None, *, emptied: bool) -> int:
             confirmed = patiently(lambda: confirm_shares(confirmation, wanted, emptied=emptied))
         else:
             confirmed = AllConfirmed.from_json(told[0])
-    out(f"{sum(one.deleted for one in confirmed.done)} notes deleted from the index.")
+    out(f"{counted(sum(one.deleted for one in confirmed.done), 'note')} deleted from the index.")
     for one in confirmed.done:
         if one.returned:
-            say(f"{one.share}: {one.returned} held notes are there again; the next sync takes them")
+            say(
+                f"{one.share}: {counted(one.returned, 'held note', 'is')} there again; the next sync takes it"
+            )
     for sentence in confirmed.trouble:
         say(sentence)
     return ShareUnavailable.exit_code if confirmed.trouble else 0
@@ -94,8 +96,8 @@ def run_confirm(settings: Settings, share: str | None, *, emptied: bool) -> int:
 def as_text(report: SyncReport) -> str:
     """Return one line a share, then the run's totals."""
     lines = [_line(share) for share in report.shares]
-    chunks = f"{report.chunks_embedded} chunks embedded, {report.chunks_reused} reused"
-    lines.append(f"{len(report.shares)} shares, {chunks}, {report.seconds:.1f} s")
+    chunks = f"{counted(report.chunks_embedded, 'chunk')} embedded, {report.chunks_reused} reused"
+    lines.append(f"{counted(len(report.shares), 'share')}, {chunks}, {report.seconds:.1f} s")
     return "\n".join(lines)
 
 
@@ -130,13 +132,13 @@ def _polled(sync: Callable[[Options], SyncReport], *, full: bool, quiet: bool) -
 
 def _rehearse(rehearsal: Rehearsal, wish: Wish) -> int:
     report = _polled(rehearsal.sync, full=wish.full, quiet=wish.as_json)
-    counted = rehearsal.counted
+    cost = rehearsal.counted
     if wish.as_json:
         out_json(rehearsal.as_json(report))
     else:
         out("Nothing was written; a sync now would do this:")
         out(as_text(report))
-        out(f"Cost: {counted.texts} texts to embed, {counted.tokens} tokens.")
+        out(f"Cost: {counted(cost.texts, 'text')} to embed, {counted(cost.tokens, 'token')}.")
     _tell_unavailable(report)
     return ShareUnavailable.exit_code if any(share.status != "ok" for share in report.shares) else 0
 

@@ -9,7 +9,8 @@ import stat
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from indexer.doctor.report import Check, counted
+from indexer.doctor.report import Check
+from indexer.output import counted
 from notewarden.embedding.factory import make_embedder
 from notewarden.embedding.voyage import VoyageEmbedder
 from notewarden.errors import ConfigError

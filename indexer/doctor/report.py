@@ -63,8 +63,3 @@ def _paragraph(check: Check, names: int, width: int) -> list[str]:
 def _wrapped(text: str, width: int) -> list[str]:
     """Never break a path: it is there to be copied."""
     return textwrap.wrap(printable(text), max(width, 20), break_on_hyphens=False, break_long_words=False)
-
-
-def counted(number: int, noun: str) -> str:
-    """Return "1 share", "2 shares"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -9,12 +9,13 @@ from pathlib import Path
 from db.pool import Database
 from indexer.doctor import machine, provider, shares, stores
 from indexer.doctor.report import Check
-from notewarden.errors import NotewardenError
+from notewarden.errors import ConfigError, NotewardenError
 from notewarden.settings import Settings, find_config, load_settings
 
 Look = Callable[[], Check]
 
 _NO_REMEDY = "Look at the log; set NOTEWARDEN_DEBUG=1 to see more."
+_CORRECT = "Correct it in the configuration; config.example.toml lists every key."
 _NOTHING_DELETED = " Nothing was deleted."
 
 
@@ -80,7 +81,7 @@ def _looked(name: str, look: Look) -> Check:
     try:
         return look()
     except NotewardenError as error:
-        detail, remedy = split(str(error))
+        detail, remedy = split(str(error), _CORRECT if isinstance(error, ConfigError) else _NO_REMEDY)
         return Check(name, False, detail, remedy)
     except Exception as error:  # the next check still counts
         return Check(name, False, f"Unexpected fault ({type(error).__name__}).", _NO_REMEDY)
@@ -97,9 +98,12 @@ def _all_looked(name: str, look: Callable[[], list[Check]]) -> list[Check]:
     return found if failed.ok else [failed]
 
 
-def split(sentence: str) -> tuple[str, str]:
-    """Part one of our sentences into what happened and what to do, which stands behind its last semicolon."""
+def split(sentence: str, otherwise: str = _NO_REMEDY) -> tuple[str, str]:
+    """Part one of our sentences into what happened and what to do, which stands behind its last semicolon.
+
+    `otherwise` is what to do where a sentence does not say.
+    """
     what, semicolon, remedy = sentence.removesuffix(_NOTHING_DELETED).rpartition("; ")
     if not semicolon:
-        return sentence, _NO_REMEDY
+        return sentence, otherwise
     return what.rstrip(".") + ".", remedy[:1].upper() + remedy[1:]

@@ -15,10 +15,10 @@ from db import shares as rows
 from db.audiences import AudienceStore
 from db.notes import NoteStore
 from db.pool import Database
-from indexer.doctor.report import Check, counted
+from indexer.doctor.report import Check
 from indexer.files import Files, opened_folder, opened_note
 from indexer.identity import Identity, opened_share
-from indexer.output import shown
+from indexer.output import counted, shown
 from indexer.patterns import Patterns
 from indexer.whynow import declared_gates
 from notewarden.errors import AskerUnknown

@@ -112,3 +112,10 @@ def test_nothing_is_changed(site: Site) -> None:
 def test_a_sentence_is_parted_into_fault_and_remedy(sentence: str, what: str, remedy: str) -> None:
     assert split(sentence)[0] == what
     assert split(sentence)[1].startswith(remedy)
+
+
+def test_a_fault_of_the_configuration_is_to_be_corrected_there(site: Site) -> None:
+    site.config.write_text("[schedule]\nlunch = 'noon'\n")
+    check = found(site.run("doctor", "--json"))["configuration"]
+    assert "lunch" in check["detail"]
+    assert check["remedy"] == "Correct it in the configuration; config.example.toml lists every key."

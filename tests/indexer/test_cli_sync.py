@@ -40,7 +40,7 @@ def test_text_has_a_line_for_each_share_and_totals(site: Site) -> None:
     assert answer.code == 0
     first, totals = answer.out.splitlines()
     assert first.startswith("notes: 3 seen, 3 hashed, 3 added")
-    assert totals.startswith("1 shares, 3 chunks embedded, 0 reused")
+    assert totals.startswith("1 share, 3 chunks embedded, 0 reused")
 
 
 def test_a_dry_run_says_what_would_be_done_and_writes_nothing(site: Site) -> None:
@@ -175,7 +175,7 @@ def test_reindex_makes_the_rows_of_a_folder_anew_and_no_others(site: Site) -> No
     )
     answer = site.run("reindex", "it")
     assert answer.code == 0
-    assert "Indexing 1 notes again." in answer.out
+    assert "Indexing 1 note again." in answer.out
     after = dict(
         site.rows(
             "select n.path, max(c.chunk_id) from nw.note n join nw.note_chunk c using (note_id) group by 1"
@@ -209,13 +209,13 @@ def test_reindex_wants_the_share_where_two_have_the_note(site: Site) -> None:
     assert answer.code == 2
     assert "notes, twin" in answer.sentence()
     assert site.run("reindex", "it/vpn.md", "--share", "twin").code == 0
-    assert site.run("reindex", "twin:it").out.startswith("Indexing 1 notes again.")
+    assert site.run("reindex", "twin:it").out.startswith("Indexing 1 note again.")
 
 
 def test_a_path_in_another_normal_form_is_found(site: Site) -> None:
     site.write("u\u0308ber.md")  # decomposed, as macOS writes names
     site.run("sync")
-    assert site.run("reindex", "\u00fcber.md").out.startswith("Indexing 1 notes again.")
+    assert site.run("reindex", "\u00fcber.md").out.startswith("Indexing 1 note again.")
 
 
 def test_errors_show_controls_escaped(site: Site) -> None:

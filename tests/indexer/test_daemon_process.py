@@ -99,7 +99,7 @@ def test_the_other_commands_are_served_by_it_with_its_exit_code(site: Site, daem
     assert site.rows("select kind, exit_code from nw.request") == [("sync", 0)]
     again = site.run("reindex", "a.md")
     assert again.code == 0
-    assert "Indexed 1 notes again." in again.out
+    assert "Indexed 1 note again." in again.out
     confirmed = site.run("confirm-deletes")
     assert confirmed.code == 0
     assert "0 notes deleted" in confirmed.out
