@@ -21,7 +21,7 @@ from answerer.door import Tell, Told, Wish
 from answerer.engine import Engine, Where
 from answerer.evaluation import as_text, evaluate, read_questions
 from answerer.identity import Asker, Doorkeeper
-from bench import naive
+from bench import maxsim, naive
 from db.pool import Database
 from indexer.sync import Indexer
 from notewarden.embedding.base import Embedder
@@ -106,6 +106,7 @@ def _settings(folder: Path, people: str, shares: str) -> Settings:
     config = folder / "config.toml"
     head = (
         f'state_dir = "{folder / "state"}"\n[directory]\nsource = "file"\nfile = "{folder / "people.toml"}"\n'
+        '[rerank]\nprovider = "local"\n'  # so that token vectors are stored; only one variant uses them
     )
     config.write_text(head + shares, encoding="utf-8")
     for file in folder.iterdir():
@@ -133,6 +134,8 @@ def _measure(
         for name, change in VARIANTS.items():
             rows[name] = evaluate(cases, _teller(settings, database, embedder, change, user))["all"]
         print(as_text(rows))
+        asker = Doorkeeper(make_directory(settings), settings, service=False).asker(0, user)
+        print(maxsim.line(database, embedder, asker, cases))
 
 
 def _anywhere(gold: Mapping[str, Any]) -> dict[str, Any]:
