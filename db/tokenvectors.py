@@ -13,6 +13,8 @@ from db.queries import load
 
 _SQL = load("tokenvectors")
 
+_PART = 100  # chunks of one statement: of a long one they take some 25 kB each
+
 
 class TokenStore:
     """The token vectors of one generation's chunks in one form; `conn` is the owner's."""
@@ -37,9 +39,12 @@ class TokenStore:
 
         Must run inside that transaction. Raises DatabaseFault, DatabaseUnavailable.
         """
-        values = {"note_id": note_id, "keys": list(made), "vectors": list(made.values())}
+        keys = list(made)
         with our_errors():
-            self._conn.execute(_SQL["add"], self._values | values)
+            for first in range(0, len(keys), _PART):
+                part = keys[first : first + _PART]
+                values = {"note_id": note_id, "keys": part, "vectors": [made[key] for key in part]}
+                self._conn.execute(_SQL["add"], self._values | values)
 
     def lacking(self, share_id: int) -> dict[int, int]:
         """Return the share's notes of which a chunk has none, with the number of all their chunks."""

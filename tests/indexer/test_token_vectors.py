@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from share_world import MoodyEmbedder, ShareWorld
 
+from db import housekeeping
 from db.pool import Database
 from indexer import poll
 from notewarden.embedding.base import Vectors
@@ -158,9 +159,27 @@ def test_another_model_brings_its_own(choose: Callable[[str], ShareWorld]) -> No
     world = choose("local")
     world.write("a.md", PARTS + MORE)
     world.sync()
+    world.write("b.md")
+    world.sync()
+    world.write("b.md", MORE)  # waits for the moment when the new model takes over
     world.embedder = TokenEmbedder(24)
     world.restart()
     world.sync()
     assert world.one("select count(*) from nw.generation where state = 'serving' and dimension = 24") == 1
     require_all(world)
-    assert world.readable("alice") == {"a.md"}
+    assert world.readable("alice") == {"a.md", "b.md"}
+
+
+def test_more_than_one_statement_holds_are_stored_and_a_stray_audience_is_mended(
+    choose: Callable[[str], ShareWorld],
+) -> None:
+    world = choose("local")
+    world.write("a.md", "".join(MORE.replace("Two", f"Number {number}") for number in range(120)))
+    world.sync()
+    assert world.one("select count(*) from nw.token_vectors") == 120
+    with world.database.owner() as conn:
+        conn.execute("update nw.token_vectors set audience_id = 0 where chunk_id % 2 = 0")
+        assert housekeeping.verify(conn)["broken_chunks"] == 1
+    world.sync()
+    world.whole()
+    assert world.one("select count(*) from nw.token_vectors") == 120
