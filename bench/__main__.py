@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("answer", "large", "permissions", "poll", "quality", "search", "smb", "start")
+NAMES = ("answer", "first", "large", "permissions", "poll", "quality", "search", "smb", "start")
 
 
 def main() -> None:

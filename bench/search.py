@@ -94,7 +94,7 @@ def _run(options: argparse.Namespace, server: ServerHandle) -> None:
             plot(figures, options.plots)
             others.dump(figures, options.plots / "search-figures.json")
         if options.hidden:
-            _hidden(stage, asked, options.hidden)
+            _hidden(stage, asked, options.hidden, figures[0])
         _replace(stage)  # last: the new chunks have other ids than the world's
 
 
@@ -107,7 +107,7 @@ def _by_visibility(stage: Stage, asked: dict[float, list[Question]], title: str)
         + " ".join(f"{kind:>13}" for kind in KINDS)
         + f" {'hybrid mixed':>13} {'hybrid common':>13}"
     )
-    rows = []
+    rows, p95s = [], {}
     for visibility, some in asked.items():
         readable = int(stage.world.readable(visibility).sum())
         row = _measure(stage, visibility, some)
@@ -119,7 +119,8 @@ def _by_visibility(stage: Stage, asked: dict[float, list[Question]], title: str)
         print(f"{visibility:6.1%} {leg:>6} {row['near_readable']:13.3f} {hidden} {times}", flush=True)
         vector = row["times"]["vector"]
         rows.append([visibility, _recall_of(row), float(np.median(vector)), float(np.quantile(vector, 0.95))])
-    return {"name": "notewarden", "rows": rows}
+        p95s[visibility] = {name: float(np.quantile(times, 0.95)) for name, times in row["times"].items()}
+    return {"name": "notewarden", "rows": rows, "p95s": p95s}
 
 
 def _measure(stage: Stage, visibility: float, some: list[Question]) -> dict[str, Any]:
@@ -251,7 +252,7 @@ def _peer_row(world: World, peer: others.Peer, visibility: float, some: list[Que
     return [visibility, float(np.mean(recalls)), float(np.median(times)), float(np.quantile(times, 0.95))]
 
 
-def _hidden(stage: Stage, asked: dict[float, list[Question]], count: int) -> None:
+def _hidden(stage: Stage, asked: dict[float, list[Question]], count: int, without: dict[str, Any]) -> None:
     """Add chunks that no asker may read, and compare what each is shown before and after."""
     asking = stage.asking
 
@@ -275,4 +276,8 @@ def _hidden(stage: Stage, asked: dict[float, list[Question]], count: int) -> Non
         same = sum(before[key] == after[key] for key in words)
         near = sum(before[key] == after[key] for key in vectors)
         print(f"{v:6.1%} keyword lists the same {same}/{len(words)}, vector lists {near}/{len(vectors)}")
-    _by_visibility(stage, asked, f"with {count:,} hidden chunks more")
+    figures = _by_visibility(stage, asked, f"with {count:,} hidden chunks more")
+    print("\np95 with them, as many times what it was without")
+    print(f"{'reads':>6} " + " ".join(f"{name:>13}" for name in TIMED))
+    for v, p95s in figures["p95s"].items():
+        print(f"{v:6.1%} " + " ".join(f"{p95s[name] / without['p95s'][v][name]:13.2f}" for name in TIMED))
