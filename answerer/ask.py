@@ -145,6 +145,9 @@ def evaluate(
     baseline: Annotated[
         Path | None, typer.Option("--baseline", help="Earlier --json output; worse figures: exit 1.")
     ] = None,
+    judge: Annotated[
+        bool, typer.Option("--judge", help="Let the small model judge each answer; costs a request each.")
+    ] = False,
     no_sync: NoSync = False,
     config: Config = None,
 ) -> int:
@@ -155,7 +158,7 @@ def evaluate(
     questions = evaluation.read_questions(file)
     earlier = evaluation.read_baseline(baseline) if baseline else None
     with open_door(config, sync=not no_sync) as tell:
-        figures = evaluation.evaluate(questions, tell)
+        figures = evaluation.evaluate(questions, tell, judged=judge)
     _out(evaluation.as_json(figures) if as_json else evaluation.as_text(figures))
     worse = evaluation.worse(figures, earlier) if earlier else []
     for name in worse:

@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from notewarden.display import show_path
-from notewarden.errors import AnswererFailed, ConfigError, NotewardenError
+from notewarden.errors import AnswererFailed, ConfigError, NotewardenError, UsageError
 from notewarden.trust import read_trusted
 
 _PATIENCE = 300.0  # seconds for one answer
@@ -25,7 +25,7 @@ _LINES = "application/x-ndjson"
 
 @dataclass(frozen=True)
 class Wish:
-    """What is wanted: ask, search, show, status or forget, with the fields of that request.
+    """What is wanted: ask, judge (in process), search, show, status or forget, with that request's fields.
 
     `show` takes pieces of an answer as they come; `streams` says whether anybody wants them.
     """
@@ -127,6 +127,8 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def _over_socket(path: Path, wish: Wish) -> Told:
+    if wish.action == "judge":
+        raise UsageError("--judge works where the index is embedded; the service judges nothing.")
     connection = _UnixConnection(path)
     try:
         _send(connection, wish)

@@ -11,6 +11,7 @@ from acl.sid import Sid
 from answerer import extracts
 from answerer.audit import Auditor, Entry
 from answerer.identity import Asker
+from answerer.judging import JudgedAnswer
 from answerer.latecheck import Gate, Sight, Watch, find_watch
 from answerer.meter import Meter
 from answerer.model import ModelDown
@@ -111,6 +112,13 @@ class Engine:
         reply = self._finish(visit, answer, Entry("ask", question=question, notes=cited))
         self._talks.store(asker, talk, as_turn(answer, notes, ()))
         return reply
+
+    def judged(self, asker: Asker, question: str, k: int = 8) -> Reply[JudgedAnswer]:
+        """Answer, and let a model judge the answer. Raises UsageError where none is configured."""
+        if self._models is None:
+            raise UsageError('There is no model that could judge; set [answer] provider = "anthropic".')
+        reply = self.ask(asker, question, k=k)
+        return Reply(self._models.judge.judge(self._visit_of(asker), reply.result), reply.notices)
 
     def forget(self, asker: Asker) -> Reply[Forgotten]:
         """Delete every conversation of who asks, whoever's rights they use."""

@@ -53,6 +53,9 @@ class Figures:
     claims: int = 0
     uncited: int = 0
     leaks: int = 0
+    judged: int = 0  # answers that a model judged; of these:
+    judged_supported: int = 0  # the quotes bear out all that is said
+    judged_answering: int = 0  # it says what was asked for
 
 
 def read_questions(file: Path) -> list[Case]:
@@ -74,9 +77,12 @@ def read_baseline(file: Path) -> dict[str, Any]:
         ) from error
 
 
-def evaluate(cases: Sequence[Case], tell: Tell) -> dict[str, Figures]:
-    """Ask every question through `tell`; returns the figures of "all" and, by name, of each `as`."""
-    outcomes = [(case, _outcome(case, tell)) for case in cases]
+def evaluate(cases: Sequence[Case], tell: Tell, *, judged: bool = False) -> dict[str, Figures]:
+    """Ask every question through `tell`; returns the figures of "all" and, by name, of each `as`.
+
+    With `judged` a model judges each answer whose text may leave this machine.
+    """
+    outcomes = [(case, _outcome(case, tell, judged=judged)) for case in cases]
     figures = {"all": _figures(outcomes)}
     for name in sorted({case.as_user for case in cases if case.as_user}):
         figures[f"as {name}"] = _figures([pair for pair in outcomes if pair[0].as_user == name])
@@ -101,6 +107,11 @@ def as_text(figures: Mapping[str, Figures]) -> str:
             f"{one.answerable_refused}/{one.answerable} {one.refusal_precision:.2f}; "
             f"{one.citation_precision:.3f} of {one.claims}, {one.uncited}, {one.leaks}"
         )
+        if one.judged:
+            rows.append(
+                f"{'':24} a model judged {one.judged} answers: {one.judged_supported} borne out by "
+                f"their quotes, {one.judged_answering} to the question"
+            )
     return "\n".join(rows)
 
 
@@ -136,12 +147,14 @@ class _Outcome:
     ndcg_at_10: float
     refused: bool
     judged: Judged
+    verdict: tuple[bool, bool, bool] = (False, False, False)  # judged at all, supported, answers
 
 
-def _outcome(case: Case, tell: Tell) -> _Outcome:
+def _outcome(case: Case, tell: Tell, *, judged: bool) -> _Outcome:
     who = {"as": case.as_user} if case.as_user else {}
     rows = tell(Wish("search", {"words": case.question, "k": DEPTH, **who})).body["results"]
-    answer = tell(Wish("ask", {"question": case.question, "k": 8, **who})).body
+    body = tell(Wish("judge" if judged else "ask", {"question": case.question, "k": 8, **who})).body
+    answer = body["answer"] if judged else body
     places = [next((n for n, row in enumerate(rows, 1) if is_hit(row, gold)), 0) for gold in case.gold]
     hit = [place for place in places if place]
     total = len(case.gold) or 1
@@ -152,6 +165,7 @@ def _outcome(case: Case, tell: Tell) -> _Outcome:
         ndcg_at_10=_ndcg(hit, total),
         refused=not answer["found"],
         judged=judge(answer, case.never),
+        verdict=(body["judged"], body["supported"], body["answers"]) if judged else (False, False, False),
     )
 
 
@@ -184,6 +198,9 @@ def _figures(outcomes: Sequence[tuple[Case, _Outcome]]) -> Figures:
         claims=sum(one.judged.claims for _, one in outcomes),
         uncited=sum(one.judged.uncited for _, one in outcomes),
         leaks=sum(one.judged.leaks for _, one in outcomes),
+        judged=sum(one.verdict[0] for _, one in outcomes),
+        judged_supported=sum(one.verdict[1] for _, one in outcomes),
+        judged_answering=sum(one.verdict[2] for _, one in outcomes),
     )
 
 

@@ -62,6 +62,8 @@ def _reply(engine: Engine, asker: Asker, wish: Wish) -> Reply[Any]:
     if wish.action == "ask":
         thread = Thread(fields.get("continued", False), wish.show)
         return engine.ask(asker, fields["question"], where, fields["k"], thread=thread)
+    if wish.action == "judge":
+        return engine.judged(asker, fields["question"], fields["k"])
     if wish.action == "forget":
         return engine.forget(asker)
     if wish.action == "search":

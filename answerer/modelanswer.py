@@ -10,6 +10,7 @@ from typing import Any
 from answerer.audit import Entry
 from answerer.citations import UNCITED
 from answerer.hidden import Hidden, Span, comment_spans
+from answerer.judging import Judge
 from answerer.model import Ending, ModelDown, Unfinished
 from answerer.neighbours import with_neighbours
 from answerer.privacy import Redactor, as_detail
@@ -63,6 +64,7 @@ class ModelAnswers:
         self._settings = settings
         self._provider = provider
         self._desk = desk
+        self.judge = Judge(settings, provider, desk)
         self._external = tuple(share.name for share in settings.shares if share.external)
 
     def require_budget(self, visit: Visit) -> None:
