@@ -14,7 +14,7 @@ from psycopg import Connection
 from db import generations
 from db.audiences import AudienceStore
 from db.chunkrows import ChunkStore, NewChunk, Place, Vector
-from db.errors import our_errors
+from db.errors import DatabaseFault, our_errors
 from db.queries import load
 
 _SQL = load("notes")
@@ -134,12 +134,23 @@ class NoteStore:
         values = {"share_id": self._share_id, "generation_id": generation_id}
         return {row[0] for row in self._conn.execute(_SQL["unindexed"], values)}
 
+    def expect(self, notes: Iterable[NewNote]) -> None:
+        """Learn at once what each of these notes would ask for by itself when it is saved.
+
+        If one of them lets that fail, each does ask by itself. Raises DatabaseUnavailable.
+        """
+        try:
+            with our_errors():
+                self._chunks.learn([chunk for note in notes for chunk in note.chunks])
+        except (DatabaseFault, UnicodeError):
+            self._chunks.forget()
+
     def save(self, generation_id: int, note: NewNote) -> int:
         """Store a note whole in one transaction and return its id; its trouble, if any, is over.
 
         Raises DatabaseFault for a note that the database refuses, DatabaseUnavailable.
         """
-        # What needs no answer is sent together with what follows: three exchanges instead of nine.
+        # What needs no answer is sent together with what follows.
         with our_errors(), self._conn.pipeline(), self._conn.transaction():
             audience_id = self._audiences.id_for(note.folder, note.guard.acl_ids)
             self._chunks.learn(note.chunks)

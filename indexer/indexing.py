@@ -6,9 +6,11 @@ Embedding happens before the transaction. A note that fails is recorded and cost
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
+from typing import TypeVar
 
 from db import ledger, shares
 from db.chunkrows import NewChunk, Vector
@@ -34,6 +36,7 @@ from notewarden.settings_sections import ShareSettings
 from notewarden.terms import count_terms, detect_language
 
 _log = get_logger(__name__)
+_T = TypeVar("_T")
 
 BATCH_TEXTS = 64
 BATCH_NOTES = 32
@@ -181,8 +184,7 @@ class Indexing:
         except EmbeddingFailed as error:
             self._after_failure(batch, total, error, sent=sent)
             return
-        for one in batch:
-            self._save(one, made)
+        self._save(batch, made)
         self._tell(len(batch), total)
 
     def _holds(self, one: Prepared) -> bool:
@@ -236,9 +238,17 @@ class Indexing:
         self._run.report.chunks_reused += len(keys) - count
         return made
 
-    def _save(self, one: Prepared, made: Made) -> None:
+    def _save(self, batch: Sequence[Prepared], made: Made) -> None:
+        rows = [(one, self._tried(one, partial(self.row, one, made))) for one in batch]
+        self._stores.notes.expect([row for _, row in rows if row is not None])
+        for one, row in rows:
+            if row is not None:
+                self._tried(one, partial(self._store_and_count, one, row, made))
+
+    def _tried(self, one: Prepared, step: Callable[[], _T]) -> _T | None:
+        """Do a step for one note; where that fails it is recorded, and costs no other note anything."""
         try:
-            self.store(self.row(one, made), made)
+            return step()
         except DatabaseFault as error:
             self.refused(one, error)
         except NotewardenError:
@@ -246,8 +256,11 @@ class Indexing:
         except Exception as error:  # one poison note never costs another
             reason = f"making its rows failed ({type(error).__name__})"
             self._trouble(one.job, "pending", reason, read=one.read, permanent=True)
-        else:
-            self.count(one)
+        return None
+
+    def _store_and_count(self, one: Prepared, row: NewNote, made: Made) -> None:
+        self.store(row, made)
+        self.count(one)
 
     def row(self, one: Prepared, made: Made) -> NewNote:
         """Return the note as it is to be stored; the ids of its lists are known from here on."""
