@@ -140,6 +140,47 @@ def test_after_a_refused_note_nothing_it_taught_is_used(store: Store) -> None:
     assert store.one("select folder from nw.note join nw.audience using (audience_id)") == b"new"
 
 
+def test_terms_learnt_ahead_serve_and_one_that_is_refused_costs_no_other_note(store: Store) -> None:
+    good, bad = (
+        made(path, (text,), (store.list_id(),)) for path, text in (("a", "fresh words"), ("b", "\x00"))
+    )
+    for expected in ([good], [good, bad]):
+        store.notes.expect(expected)
+    store.notes.save(store.generation, good)
+    assert store.one("select count(*) from nw.posting p join nw.term t using (term_id)") == 2
+    with pytest.raises(DatabaseFault):
+        store.notes.save(store.generation, bad)
+
+
+def test_headings_are_stored_as_they_are(store: Store) -> None:
+    headings = (
+        (),
+        ("",),
+        ("NULL",),
+        ('say "so"', "back\\slash", "{a,b}"),
+        (" spaces ", "línea\nnueva", "\x1f"),
+    )
+    note = made("a.md", tuple("abcde"), (store.list_id(),))
+    chunks = tuple(replace(one, heading=heading) for one, heading in zip(note.chunks, headings, strict=True))
+    store.notes.save(store.generation, replace(note, chunks=chunks))
+    rows = store.conn.execute("select heading from nw.note_chunk order by seq").fetchall()
+    assert [tuple(row[0]) for row in rows] == list(headings)
+
+
+def test_a_note_of_many_chunks_is_stored_whole(store: Store) -> None:
+    note_id = store.save("a.md", *(f"word{number}" for number in range(1_203)))
+    for table in ("note_chunk", "posting", f"vectors_{store.generation}"):
+        assert store.count(table) == 1_203
+    assert store.sizes() == [(1_203, 1_203)]
+    pairs = "from nw.note_chunk c join nw.posting p using (chunk_id) join nw.term t using (term_id)"
+    assert (
+        store.one(f"select count(*) {pairs} where t.term = c.content and c.seq = right(c.content, -4)::int")
+        == 1_203
+    )
+    store.save("a.md", "one", note_id=note_id)
+    assert (store.count("note_chunk"), store.sizes()) == (1, [(1, 1)])
+
+
 def test_a_stored_note_is_out_of_trouble(store: Store) -> None:
     for path in (b"a.md", b"b.md"):
         ledger.record(store.conn, store.share_id, path, ("pending", "trouble"))
