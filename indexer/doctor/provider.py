@@ -32,7 +32,11 @@ def models(settings: Settings) -> list[Check]:
     for entry in entry_points(group=_GROUP):
         look: Callable[[Settings], list[tuple[str, bool, str, str]]] = entry.load()
         checks += [Check(f"answer {name}", ok, detail, remedy) for name, ok, detail, remedy in look(settings)]
-    return checks
+    return checks or [
+        Check(
+            "answer model", True, "Not asked for: the answerer is not installed here.", "Run `make install`."
+        )
+    ]
 
 
 def _is_anothers(file: Path) -> bool:
