@@ -30,7 +30,8 @@ def mount(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     behind, target = tmp_path / "behind", tmp_path / "notes"
     behind.mkdir()
     target.mkdir()
-    process = subprocess.Popen([sys.executable, SERVER, behind, target], stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, SERVER, behind, target]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stdout is not None
     try:
         if process.stdout.readline() != "mounted\n":
