@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from share_world import MoodyEmbedder, ShareWorld
 
 from db import housekeeping
 from db.pool import Database
 from indexer import poll
-from notewarden.embedding.base import Vectors
+from indexer.faults import Clock, Faults
+from indexer.gate import gate
+from notewarden.embedding.base import Vectors, WithTokens
 from notewarden.settings import Settings
 
 PARTS = (
@@ -183,3 +187,16 @@ def test_more_than_one_statement_holds_are_stored_and_a_stray_audience_is_mended
     world.sync()
     world.whole()
     assert world.one("select count(*) from nw.token_vectors") == 120
+
+
+def test_the_daemons_door_gives_them_in_slices() -> None:
+    model = TokenEmbedder()
+    door = gate(model, Faults(Clock(time.monotonic)), lambda: False, slice_texts=2)
+    assert isinstance(door, WithTokens)
+    texts, heads = ["to one", "to two", "to three"], [3, 3, 3]
+    rows, tokens = door.embed_with_tokens(texts, heads)
+    np.testing.assert_array_equal(rows, model.embed_documents(texts))
+    assert tokens == [tokens_of(model.identity, text) for text in ("one", "two", "three")]
+    assert door.take_tokens() == 0
+    plain = gate(MoodyEmbedder(), Faults(Clock(time.monotonic)), lambda: False, slice_texts=2)
+    assert not isinstance(plain, WithTokens)
