@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from acl.directory import Directory, make_directory
 from acl.source import make_source
 from indexer.output import say
-from indexer.sync import IndexerBusy
+from indexer.patience import Patience
+from indexer.sync import IndexerBusy, stands
 from notewarden.embedding.base import Embedder
 from notewarden.embedding.factory import make_embedder
+from notewarden.errors import ShareUnavailable
 from notewarden.settings import Settings
+from notewarden.settings_sections import ShareSettings
 
 _PATIENCE_S = 60.0
 _PAUSE_S = 0.5
+_MOUNT_S = 10.0  # a share that is silent for longer is checked by the poll
 
 T = TypeVar("T")
 
@@ -36,9 +42,17 @@ def equip(settings: Settings) -> Equipment:
     """
     directory = make_directory(settings)
     for share in settings.shares:
-        if share.path.is_dir():
-            make_source(share, directory).check()
+        with closing(Patience(share.name, _MOUNT_S)) as patience:
+            try:
+                patience.call(partial(_check, share, directory))
+            except (TimeoutError, ShareUnavailable):
+                continue  # a dead mount: the poll says so of this share alone
     return Equipment(directory, make_embedder(settings.embedding))
+
+
+def _check(share: ShareSettings, directory: Directory) -> None:
+    if stands(share.path):
+        make_source(share, directory).check()
 
 
 def patiently(work: Callable[[], T], patience_s: float = _PATIENCE_S) -> T:

@@ -97,7 +97,7 @@ class Indexer:
                 continue  # the poll says so of this share alone
 
     def _check_source(self, share: ShareSettings) -> None:
-        if _stands(share.path):
+        if stands(share.path):
             if share.name not in self._sources:
                 self._sources[share.name] = make_source(share, self.directory)
             self._sources[share.name].check()
@@ -175,7 +175,8 @@ class Indexer:
             tend(run.conn, self.settings.search)
 
 
-def _stands(root: Path) -> bool:
+def stands(root: Path) -> bool:
+    """Whether the share's folder is there, as far as its file system says."""
     try:
         return root.is_dir()
     except OSError:  # a mount whose server is gone; the poll says so of this share alone
