@@ -9,7 +9,10 @@ select i.indisvalid from pg_index i where i.indexrelid = to_regclass(%(name)s)
 select set_config('maintenance_work_mem', %(memory)s, true)
 
 -- name: build
-create index {index} on {vectors} using hnsw (embedding {operators}) with (m = 16, ef_construction = 64)
+create index {index} on {vectors} using hnsw (embedding {operators}) with (m = {m}, ef_construction = {ef_construction})
+
+-- name: rename
+alter index nw.{index} rename to {name}
 
 -- name: drop
 drop index if exists nw.{index}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from share_world import ShareWorld
 
+from db import vectorindex
+from indexer import vectortending
 from indexer.searchstate import as_line, read_search
 from indexer.status import read_status
 from indexer.vectortending import tend
@@ -44,6 +47,29 @@ def test_recall_is_sampled_again_when_much_has_changed(world: ShareWorld) -> Non
         conn.execute("update nw.recall_check set checked_at = '2020-01-01'")
         tend(conn, options)
         assert not read_search(conn)["checked_at"].startswith("2020")
+
+
+def test_a_large_index_is_built_denser(world: ShareWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(world, 40)
+    options = SearchSettings(exact_limit=30)
+    with world.database.owner() as conn:
+        tend(conn, options)
+        assert vectorindex.connections(conn, 1) == 16
+        monkeypatch.setattr(vectorindex, "DENSE_FROM", 40)
+        tend(conn, options)
+        assert vectorindex.connections(conn, 1) == 24
+        told = read_search(conn)
+    assert told["leg"] == "index" and told["recall"] >= 0.9, "measured anew, of the new one"
+
+
+def test_an_index_that_finds_too_little_is_built_denser(
+    world: ShareWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(world, 40)
+    monkeypatch.setattr(vectortending, "ENOUGH", 1.1)  # whatever it finds
+    with world.database.owner() as conn:
+        tend(conn, SearchSettings(exact_limit=30))
+        assert vectorindex.connections(conn, 1) == 24
 
 
 def test_status_tells_the_recall(world: ShareWorld) -> None:
