@@ -93,7 +93,9 @@ select chunk_id, note_id from nw.note_chunk
 select c.chunk_id, c.note_id, c.seq, s.name as share, n.path, s.link, n.title, c.heading, c.first_line, c.last_line, c.content,
        n.modified_at, n.language, n.written_on, n.status
   from nw.note_chunk c join nw.note n using (note_id) join nw.share s on s.share_id = n.share_id
- where c.chunk_id = any (%(chunk_ids)s::bigint[]) and c.audience_id in (select app.readable_ids())
+ where c.chunk_id = any (%(chunk_ids)s::bigint[])
+   and c.audience_id in (select app.readable_among(
+         array(select distinct audience_id from nw.note_chunk where chunk_id = any (%(chunk_ids)s::bigint[]))))
 
 -- name: chunk_vectors
 select chunk_id, embedding from {vectors} where chunk_id = any (%(chunk_ids)s::bigint[]) and audience_id in (select unnest(app.ids()))
@@ -105,7 +107,8 @@ select n.note_id, s.name as share, n.path from nw.note n join nw.share s using (
 -- name: note_text
 select s.name as share, n.path, n.modified_at, c.content, c.first_line, c.last_line
   from nw.note n join nw.share s using (share_id) join nw.note_chunk c using (note_id)
- where n.note_id = %(note_id)s and c.generation_id = %(generation_id)s and n.audience_id in (select app.readable_ids())
+ where n.note_id = %(note_id)s and c.generation_id = %(generation_id)s and n.audience_id in (select app.readable_among(
+         array(select audience_id from nw.note where note_id = %(note_id)s)))
  order by c.seq
 
 -- name: as_of
@@ -160,4 +163,5 @@ select n.note_id, s.name as share, n.path from nw.note n join nw.share s using (
 
 -- name: note_head
 select s.name as share, n.path, n.modified_at from nw.note n join nw.share s using (share_id)
- where n.note_id = %(note_id)s and n.audience_id in (select app.readable_ids())
+ where n.note_id = %(note_id)s and n.audience_id in (select app.readable_among(
+         array(select audience_id from nw.note where note_id = %(note_id)s)))

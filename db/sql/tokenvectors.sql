@@ -20,4 +20,6 @@ select c.note_id, count(*)::int from nw.note_chunk c join nw.note n using (note_
 -- name: stored
 -- Decides again from the token itself, as the last read of text does.
 select chunk_id, vectors from nw.token_vectors
- where chunk_id = any (%(chunk_ids)s::bigint[]) and form = %(form)s and audience_id in (select app.readable_ids())
+ where chunk_id = any (%(chunk_ids)s::bigint[]) and form = %(form)s 
+   and audience_id in (select app.readable_among(
+         array(select distinct audience_id from nw.token_vectors where chunk_id = any (%(chunk_ids)s::bigint[]))))

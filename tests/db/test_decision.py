@@ -108,6 +108,7 @@ class Index:
 
     def __init__(self, database: Database) -> None:
         self.database = database
+        self.ids: list[int] = []
 
     def fill(self, share: Layer, audiences: Sequence[Layer], lost: frozenset[Sid] = frozenset()) -> list[int]:
         """Replace everything by one share; return the audiences' ids in order."""
@@ -132,6 +133,7 @@ class Index:
                 " '' from unnest(%s::int[]) id",
                 [row.share_id, bytes(32), ids],
             )
+        self.ids = ids
         return ids
 
     def seen(self, token: Token) -> set[int]:
@@ -140,6 +142,11 @@ class Index:
             by_call = {int(path) for _, _, path in session.notes()}
             by_table = {row[0] for row in conn.execute("select audience_id from nw.note")}
             assert by_call == by_table
+            some = self.ids[::2]
+            again = {row[0] for row in conn.execute("select app.readable_among(%s)", [some])}
+            assert again == by_call.intersection(some), "the last read of text decides alike"
+            assert conn.execute("select app.readable_among('{}')").fetchall() == []
+            assert conn.execute("select app.readable_among(null)").fetchall() == []
             return by_call
 
 
@@ -237,6 +244,7 @@ def test_settings_that_say_nothing_mean_nothing(index: Index) -> None:
                 if value is not None:
                     conn.execute("select set_config(%s, %s, true)", [name, value])
             assert conn.execute("select * from app.readable_ids()").fetchall() == []
+            assert conn.execute("select app.readable_among(%s)", [index.ids]).fetchall() == []
             assert conn.execute("select app.ids()").fetchone() == ([],)
 
 

@@ -119,6 +119,6 @@ def test_the_reader_cannot_say_that_it_was_swept(world: ShareWorld) -> None:
     assert world.readable("alice") == set()
     with world.database.reader() as conn, pytest.raises(psycopg.Error):
         conn.execute("update nw.share set swept_in = app.place()")
-    for hidden in ("passing_ids", "young_shares", "aged_shares"):
+    for hidden in ("passed_lists", "passing_ids", "young_shares", "aged_shares"):
         with world.database.reader() as conn, pytest.raises(psycopg.errors.InsufficientPrivilege):
             conn.execute(f"select app.{hidden}()")
