@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -76,7 +77,8 @@ def layers(draw: st.DrawFn, role: Role) -> Layer:
     shape = draw(st.sampled_from(["nt", "nt", "posix", "declared", "quarantined"]))
     meaning = Meaning(server, shape, role, (str(draw(st.integers(0, 10**9))),))
     if shape == "nt":
-        return compile_descriptor(draw(descriptors), meaning, draw(rights))
+        drawn = draw(descriptors)  # made without bytes, by which a list's key tells it from others
+        return compile_descriptor(replace(drawn, raw=repr(drawn).encode()), meaning, draw(rights))
     if shape == "posix":
         state = draw(posix_states([1000, 1001], [998, 999]))
         return (compile_posix(state, READ, meaning),)
@@ -85,7 +87,9 @@ def layers(draw: st.DrawFn, role: Role) -> Layer:
     pairs = draw(st.lists(st.tuples(st.sampled_from(["allow", "deny"]), st.sampled_from(PEOPLE)), max_size=4))
     entries = [Entry("allow" if verb == "allow" else "deny", sid, "declared") for verb, sid in pairs]
     return (
-        compile_entries([*entries, Entry("allow", EVERYONE, "all")], meaning, READ_DATA, raw=b"declared"),
+        compile_entries(
+            [*entries, Entry("allow", EVERYONE, "all")], meaning, READ_DATA, raw=repr(pairs).encode()
+        ),
     )
 
 
