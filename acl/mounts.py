@@ -51,6 +51,19 @@ def mount_of(path: Path) -> Mount:
     return mounts[mount_id]
 
 
+def mount_above(path: Path) -> Mount | None:
+    """The mount that `path` seems to lie on by its name alone, found without touching it.
+
+    For telling of a mount that does not answer; nothing may be decided by it.
+    """
+    name, found = os.path.normpath(os.fsencode(path.absolute())), None
+    for mount in parse_mountinfo(Path("/proc/self/mountinfo").read_bytes()).values():
+        inside = (name + b"/").startswith(mount.point.rstrip(b"/") + b"/")
+        if inside and (found is None or len(mount.point) >= len(found.point)):
+            found = mount
+    return found
+
+
 def parse_mountinfo(text: bytes) -> dict[int, Mount]:
     """The mounts by their id. Lines that are not understood are left out."""
     mounts: dict[int, Mount] = {}

@@ -20,7 +20,10 @@ app = typer.Typer(
     add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, suggest_commands=False
 )
 
-Config = Annotated[Path | None, typer.Option("--config", help="The configuration file.", metavar="FILE")]
+# With `parser` typer does not look at the path itself, which on a dead mount would never end.
+Config = Annotated[
+    Path | None, typer.Option("--config", help="The configuration file.", metavar="FILE", parser=Path)
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Share = Annotated[str | None, typer.Option("--share", help="Only this share.", metavar="S")]
 Folders = Annotated[

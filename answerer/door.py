@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
+from notewarden import patient
 from notewarden.display import show_path
 from notewarden.errors import AnswererFailed, ConfigError, NotewardenError, UsageError
 from notewarden.trust import read_trusted
@@ -83,14 +84,14 @@ def _find(named: Path | None) -> Path:
     """Search where `notewarden` searches; kept apart from the settings, which take long to import."""
     chosen = named or (Path(os.environ["NOTEWARDEN_CONFIG"]) if os.environ.get("NOTEWARDEN_CONFIG") else None)
     if chosen is not None:
-        if not chosen.is_file():
+        if not patient.is_file(chosen):
             raise ConfigError(f"There is no configuration {chosen}; name another with --config.")
         return chosen.absolute()
     places = [Path("~/.config/notewarden/config.toml").expanduser(), Path("/etc/notewarden/config.toml")]
     if os.geteuid() != 0:  # root may stand in anybody's folder
         places.insert(0, Path("config.toml"))
     for place in places:
-        if place.is_file():
+        if patient.is_file(place):
             return place.absolute()
     raise ConfigError(
         f"There is no configuration (looked at {', '.join(map(str, places))}); name one with --config FILE, "

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from db.search import Reading, Scope
 from notewarden.display import path_candidates
 from notewarden.errors import NotInNotes, UsageError
+from notewarden.patient import real_path
 from notewarden.settings import ShareSettings
 
 NOT_THERE = "There is no such note among those you may read."
@@ -111,7 +112,7 @@ def _below_root(share: ShareSettings, path: bytes) -> Iterator[_Meaning]:
     if not path.startswith(b"/"):
         return
     flat = os.path.normpath(path)
-    for root in {os.fsencode(share.path), os.path.realpath(os.fsencode(share.path))}:
+    for root in {os.fsencode(share.path), os.fsencode(real_path(share.path))}:
         if flat == root:
             yield _Meaning(share.name, b"")
         elif flat.startswith(root.rstrip(b"/") + b"/"):

@@ -26,6 +26,13 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
+# With `parser` typer does not look at the path itself, which on a dead mount would never end.
+Config = Annotated[
+    Path | None, typer.Option("--config", help="The configuration file.", metavar="FILE", parser=Path)
+]
+Notes = Annotated[
+    Path, typer.Option("--notes", help="The folder that holds the notes.", metavar="PATH", parser=Path)
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 AsUser = Annotated[
     str | None, typer.Option("--as", help="A name of the directory, or a SID.", metavar="USER")
@@ -36,9 +43,7 @@ Share = Annotated[str | None, typer.Option("--share", help="Only this share.", m
 @app.callback()
 def _start(
     context: typer.Context,
-    config: Annotated[
-        Path | None, typer.Option("--config", help="The configuration file.", metavar="FILE")
-    ] = None,
+    config: Config = None,
 ) -> None:
     """Keep an index of shared notes in step with them, and see how it stands.
 
@@ -51,7 +56,7 @@ def _start(
 @app.command("init")
 def init(
     context: typer.Context,
-    notes: Annotated[Path, typer.Option("--notes", help="The folder that holds the notes.", metavar="PATH")],
+    notes: Notes,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing configuration.")] = False,
 ) -> int:
     """Write a configuration for one folder.

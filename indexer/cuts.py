@@ -7,6 +7,7 @@ from pathlib import Path
 
 from indexer.chunking import ChunkedNote, chunk
 from indexer.output import say
+from notewarden import patient
 from notewarden.display import printable
 from notewarden.errors import ConfigError, NoteError, NotInNotes, UsageError
 from notewarden.settings import Settings, find_config, load_settings
@@ -41,6 +42,8 @@ def as_text(note: ChunkedNote) -> str:
 def _bytes_of(file: str) -> bytes:
     path = Path(file)
     try:
+        if not patient.answers(path, patient.FIRST_S):
+            raise UsageError(f"{file} cannot be read: its file system does not answer; check its server.")
         if not path.is_file():
             raise UsageError(f"{file} is not a file; give the note whose chunks are wanted.")
         return path.read_bytes()

@@ -15,6 +15,7 @@ from db.notes import Known
 from indexer.files import Files, opened_folder, opened_note
 from indexer.hint import inode_of, mtime_of, size_of
 from indexer.patience import Patience
+from notewarden import patient
 from notewarden.errors import ShareUnavailable
 from notewarden.settings_sections import ShareSettings
 
@@ -27,8 +28,14 @@ _AGREEING = 0.8
 @contextmanager
 def opened_share(files: Files, root: Path, patience: Patience | None = None) -> Iterator[int]:
     """Open the share's root. Raises ShareUnavailable."""
+    patience = patience or Patience("")
+    if not patient.answers(root, min(patient.FIRST_S, patience.limit_s)):
+        raise ShareUnavailable(
+            f"The file system of the share's folder {root} does not answer; check the mount and its server. "
+            "Nothing was deleted."
+        )
     try:
-        fd = (patience or Patience("")).call(lambda: files.open_root(root), discard=os.close)
+        fd = patience.call(lambda: files.open_root(root), discard=os.close)
     except OSError as error:
         raise ShareUnavailable(
             f"The share's folder {root} cannot be opened ({error.strerror}); check that it is mounted. "

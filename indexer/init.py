@@ -12,6 +12,7 @@ from pathlib import Path
 
 from acl.mounts import mount_of
 from acl.sources.posix import why_not_enforced
+from notewarden import patient
 from notewarden.errors import ConfigError, ShareUnavailable, UsageError
 from notewarden.settings import parse_settings
 from notewarden.trust import require_trusted
@@ -49,9 +50,15 @@ def write_config(notes: Path, target: Path, *, force: bool = False) -> Path:
     """Write the configuration for the folder `notes` to `target` (mode 0600) and return the notes' path.
 
     Raises UsageError for a folder that is none or a `target` that exists, ConfigError where the result could
-    not be used: no real modes on this mount, or configuration or index inside the notes.
+    not be used: no real modes on this mount, or configuration or index inside the notes; ShareUnavailable for
+    a mount that does not answer.
     """
     target = target.absolute()
+    for path in (notes.absolute(), target):
+        if not patient.answers(path, patient.FIRST_S):
+            raise ShareUnavailable(
+                f"The file system of {path} does not answer; check the mount and its server."
+            )
     if os.path.lexists(target) and not force:
         raise UsageError(f"{target} exists already; give --force to replace it.")
     notes = _folder(notes)

@@ -23,6 +23,7 @@ from indexer.hint import hint_of
 from indexer.identity import Identity
 from indexer.patience import Patience
 from indexer.patterns import Patterns
+from notewarden import patient
 from notewarden.errors import ConfigError, NoteError, ShareRefused, ShareUnavailable
 from notewarden.settings import Settings
 from notewarden.settings_sections import ShareSettings
@@ -104,6 +105,8 @@ class _ShareCheck:
     def look(self, notes: Sequence[Indexed]) -> dict[int, NoteNow]:
         """Return each note's state. Raises DirectoryUnreachable."""
         with self._lock:
+            if not patient.answers(self._share.path, min(patient.FIRST_S, _LONGEST_S)):
+                return _all(notes, NoteNow("unreachable"))
             try:
                 return self._patience.call(lambda: self._look(notes))
             except TimeoutError:  # a mount that hangs

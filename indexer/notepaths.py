@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from notewarden.display import path_candidates, printable
 from notewarden.errors import NotInNotes, UsageError
+from notewarden.patient import real_path
 from notewarden.settings_sections import ShareSettings
 
 
@@ -88,7 +89,7 @@ def _below_root(share: ShareSettings, path: bytes) -> Iterator[Place]:
     if not path.startswith(b"/"):
         return
     flat = os.path.normpath(path)
-    for root in dict.fromkeys((os.fsencode(share.path), os.path.realpath(os.fsencode(share.path)))):
+    for root in dict.fromkeys((os.fsencode(share.path), os.fsencode(real_path(share.path)))):
         if flat == root:
             yield Place(share.name, b"")
         elif flat.startswith(root.rstrip(b"/") + b"/"):

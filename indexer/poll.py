@@ -145,8 +145,10 @@ class SharePoll:
         settings, files, conn = self._settings, self._run.files, self._run.conn
         started = shares.clock(conn)
         with opened_share(files, settings.path, self._patience) as root:
-            source = self._source or self._run.make_source(settings, self._run.directory)
-            clock = Clock.of(files.kind(settings.path))
+            source = self._source or self._answered(
+                lambda: self._run.make_source(settings, self._run.directory)
+            )
+            clock = Clock.of(self._answered(lambda: files.kind(settings.path)))
             self._patience.direct = clock.local and not files.may_hang
             reader = NoteReader(files, source, clock, settings.max_bytes, self._patience)
             patterns = Patterns(settings.include, settings.exclude)

@@ -14,6 +14,7 @@ from acl.source import make_source
 from indexer.output import say
 from indexer.patience import Patience
 from indexer.sync import IndexerBusy, stands
+from notewarden import patient
 from notewarden.embedding.base import Embedder
 from notewarden.embedding.factory import make_embedder
 from notewarden.errors import ShareUnavailable
@@ -42,6 +43,8 @@ def equip(settings: Settings) -> Equipment:
     """
     directory = make_directory(settings)
     for share in settings.shares:
+        if not patient.answers(share.path, patient.FIRST_S):
+            continue
         with closing(Patience(share.name, _MOUNT_S)) as patience:
             try:
                 patience.call(partial(_check, share, directory))

@@ -23,6 +23,7 @@ from indexer.poll import SharePoll
 from indexer.report import SyncReport
 from indexer.takeover import take_over
 from indexer.vectortending import tend
+from notewarden import patient
 from notewarden.embedding.base import Embedder, Metered
 from notewarden.embedding.factory import make_embedder
 from notewarden.errors import NotewardenError, ShareUnavailable
@@ -91,6 +92,8 @@ class Indexer:
     def _check_sources(self) -> None:
         for share in self.settings.shares:
             patience = self._patience.setdefault(share.name, Patience(share.name))
+            if not patient.answers(share.path, min(patient.FIRST_S, patience.limit_s)):
+                continue
             try:
                 patience.call(partial(self._check_source, share))
             except (TimeoutError, ShareUnavailable):

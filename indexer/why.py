@@ -168,8 +168,8 @@ class Explainer:
         """Read the guards of every folder from the root to the note's; none where the share is away."""
         files = Files()
         try:
-            source = make_source(self._share, self._directory)
             with opened_share(files, self._share.path) as root:
+                source = make_source(self._share, self._directory)
                 found = []
                 for path in _down_to(folder):
                     with opened_folder(files, root, path) as fd:

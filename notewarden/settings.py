@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from notewarden import patient
 from notewarden import settings_fields as kind
 from notewarden.errors import ConfigError
 from notewarden.secret_files import placed
@@ -112,8 +113,9 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _fits_together(self) -> Settings:
         _require_different_names(self.shares)
-        for share in self.shares:
-            if self.state_dir.resolve().is_relative_to(share.path.resolve()):
+        home, *roots = patient.real_paths([self.state_dir, *(share.path for share in self.shares)])
+        for share, root in zip(self.shares, roots, strict=True):
+            if home.is_relative_to(root):
                 raise ValueError(f'state_dir lies inside the share "{share.name}"; move it out of the notes')
         if self.embedding.provider == "local" and self.chunking.max_tokens > _MODEL_WINDOW:
             raise ValueError(f"[chunking] max_tokens may be at most {_MODEL_WINDOW} with the local model")
@@ -203,14 +205,14 @@ def find_config(explicit: Path | None = None) -> Path:
         Path(os.environ["NOTEWARDEN_CONFIG"]) if os.environ.get("NOTEWARDEN_CONFIG") else None
     )
     if named:
-        if not named.is_file():
+        if not patient.is_file(named):
             raise ConfigError(
                 f"There is no configuration {named}; `notewarden init --notes PATH` writes one."
             )
         return named.absolute()
     places = _usual_places()
     for place in places:
-        if place.is_file():
+        if patient.is_file(place):
             return place.absolute()
     looked = ", ".join(str(place) for place in places)
     raise ConfigError(

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from notewarden import patient
 from notewarden.errors import ConfigError
 
 _MOST_LINKS = 40  # as the kernel's own limit on following links
@@ -88,9 +89,13 @@ def _require_unwritable(path: Path, step: Path, info: os.stat_result, owners: se
 
 
 def _lies_inside(path: Path, root: Path) -> bool:
-    """Compare by device and inode, so that links, bind mounts and spellings make no difference."""
+    """Compare by device and inode, so that links, bind mounts and spellings make no difference.
+
+    A root that does not answer holds no file that could just be looked at: its name is enough then.
+    """
     try:
-        wanted = root.stat()
+        wanted = patient.call(root, root.stat)
     except OSError:
-        return path.resolve().is_relative_to(root)
+        names = (path.resolve(), patient.plain_path(path))
+        return any(name.is_relative_to(patient.plain_path(root)) for name in names)
     return any(os.path.samestat(folder.stat(), wanted) for folder in path.resolve().parents)

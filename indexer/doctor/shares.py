@@ -9,7 +9,7 @@ from collections import deque
 from acl.diagnosis import diagnose
 from acl.directory import make_directory
 from acl.model import AccessList
-from acl.mounts import Mount, mount_of
+from acl.mounts import Mount, mount_above, mount_of
 from acl.source import Source, make_source
 from db import shares as rows
 from db.audiences import AudienceStore
@@ -21,6 +21,7 @@ from indexer.identity import Identity, opened_share
 from indexer.output import counted, shown
 from indexer.patterns import Patterns
 from indexer.whynow import declared_gates
+from notewarden import patient
 from notewarden.errors import AskerUnknown
 from notewarden.settings import Settings
 from notewarden.settings_sections import ShareSettings
@@ -44,6 +45,8 @@ def people(settings: Settings) -> Check:
 def mounted(share: ShareSettings) -> Check:
     """The share's folder opens, holds something, and is mounted in a way that does not mislead."""
     name, files = f"mount {share.name}", Files()
+    if not _answers(share):
+        return _silent(name, share)
     if not share.path.is_dir():
         return Check(
             name,
@@ -61,6 +64,21 @@ def mounted(share: ShareSettings) -> Check:
     return Check(name, True, detail, remedy)
 
 
+def _answers(share: ShareSettings) -> bool:
+    return patient.answers(share.path, patient.FIRST_S)
+
+
+def _silent(name: str, share: ShareSettings) -> Check:
+    mount = mount_above(share.path)
+    of = "" if mount is None else f" ({mount.kind} from {mount.source} at {shown(mount.point)})"
+    return Check(
+        name,
+        False,
+        f"The mount of {share.path} does not answer{of}.",
+        "See whether its server and the network are up; if they are, mount it anew: `umount -l` it first.",
+    )
+
+
 def _better(mount: Mount) -> str:
     if mount.kind in ("cifs", "smb3") and "serverino" not in mount.options:
         return "Mount with serverino: without it a moved note looks like another one, and is read over SMB."
@@ -74,6 +92,10 @@ def _better(mount: Mount) -> str:
 def permissions(settings: Settings, share: ShareSettings) -> Check:
     """The source of rights can be asked (a NAS is logged in to), and one note's lists can be read."""
     name = f"permissions {share.name}"
+    if not _answers(share):
+        return Check(
+            name, False, "Not looked at: the mount does not answer.", f"Mend mount {share.name} first."
+        )
     if not share.path.is_dir():
         return Check(
             name, False, "Not looked at: the folder is not there.", f"Mend mount {share.name} first."
@@ -103,7 +125,9 @@ def permissions(settings: Settings, share: ShareSettings) -> Check:
 
 
 def diagnosed(share: ShareSettings) -> list[Check]:
-    """What a look at the share's file server recognises; nothing where no server is asked."""
+    """What a look at the share's file server recognises; nothing where none is asked or no mount answers."""
+    if not _answers(share):
+        return []
     return [
         Check(f"{one.name} {share.name}", one.ok, f"{one.detail.rstrip('.')}.", one.remedy)
         for one in diagnose(share)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,10 @@ from test_sweep_declared import declared
 
 from indexer.files import Files
 from indexer.report import SyncReport
+from notewarden import patient
+from notewarden.errors import ConfigError
+from notewarden.settings import find_config
+from notewarden.trust import require_trusted
 
 SERVER = Path(__file__).with_name("fuse_server.py")
 PATIENCE_S = 0.5
@@ -25,11 +30,18 @@ NAMES = {f"docs/{number}.md" for number in range(10)}
 @pytest.fixture
 def mount(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """The share's folder is a mount that a process of ours serves from the folder `behind`."""
-    if os.geteuid() != 0 or not Path("/dev/fuse").exists():
-        absent("only root may mount, and only where the kernel knows FUSE")
     behind, target = tmp_path / "behind", tmp_path / "notes"
     behind.mkdir()
     target.mkdir()
+    with served(behind, target) as process:
+        yield process
+
+
+@contextmanager
+def served(behind: Path, target: Path) -> Iterator[subprocess.Popen[str]]:
+    """Mount `target`, served from `behind` by the process that is yielded."""
+    if os.geteuid() != 0 or not Path("/dev/fuse").exists():
+        absent("only root may mount, and only where the kernel knows FUSE")
     command = [sys.executable, SERVER, behind, target]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stdout is not None
@@ -109,3 +121,27 @@ def healed(world: ShareWorld) -> bool:
     report = poll(world)
     world.whole()
     return (report.exit_code, report.chunks_embedded) == (0, 0) and world.readable("alice") == NAMES
+
+
+def test_a_mount_made_anew_is_seen_by_the_same_process_although_the_old_one_hangs_on(
+    mounted: ShareWorld, mount: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    stop(mount)
+    assert lost_nothing(mounted, poll(mounted))
+    assert not patient.answers(mounted.root, 0.1)
+    os.system(f"umount -l {mounted.root}")
+    with served(tmp_path / "behind", mounted.root):
+        assert healed(mounted)
+
+
+def test_what_only_names_a_dead_mount_waits_once_and_goes_by_the_name(
+    mounted: ShareWorld, mount: subprocess.Popen[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patient, "LIMIT_S", 0.2)
+    outside = tmp_path / "people.toml"
+    outside.touch(0o600)
+    stop(mount)
+    require_trusted(outside, [mounted.root])
+    assert patient.real_paths([mounted.root, tmp_path]) == [mounted.root, tmp_path.resolve()]
+    with pytest.raises(ConfigError, match="does not answer"):
+        find_config(mounted.root / "config.toml")
