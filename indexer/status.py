@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from db import ledger, requests, runs, shares
@@ -12,6 +13,7 @@ from db import status as facts
 from db.pool import Connection
 from indexer.output import counted, moment, shown
 from indexer.searchstate import read_search
+from notewarden import patient
 from notewarden.display import show_path
 from notewarden.settings import Settings
 
@@ -142,7 +144,8 @@ def read_status(conn: Connection, settings: Settings) -> Status:
     states = []
     for share in settings.shares:
         row = rows.get(share.name)
-        states.append(_share_state(share.name, row, covered.get(share.name), share.acl.max_age))
+        state = _share_state(share.name, row, covered.get(share.name), share.acl.max_age)
+        states.append(_as_it_answers(state, share.path))
     return Status(
         now=shares.clock(conn),
         shares=sorted(states, key=lambda state: state.share),
@@ -154,6 +157,14 @@ def read_status(conn: Connection, settings: Settings) -> Status:
         daemon=_daemon(conn),
         search=read_search(conn),
     )
+
+
+def _as_it_answers(state: ShareState, root: Path) -> ShareState:
+    """A share that was silent to this process is unavailable, whatever its last poll found."""
+    if not state.available or not patient.is_silent(root):
+        return state
+    reason = f"The file system of the share's folder {root} does not answer; check the mount and its server."
+    return replace(state, available=False, reason=reason)
 
 
 def _daemon(conn: Connection) -> str | None:

@@ -33,7 +33,7 @@ def call(root: Path, work: Callable[[], _T], limit_s: float | None = None) -> _T
     """
     limit_s = LIMIT_S if limit_s is None else limit_s
     before = _left_behind.get(root)
-    if before is not None and before.mounts == _mounts():
+    if before is not None and is_silent(root):
         before.wait(limit_s)
     _left_behind.pop(root, None)
     look = _Look(work)
@@ -54,6 +54,12 @@ def answers(root: Path, limit_s: float | None = None) -> bool:
     except OSError:
         return True
     return True
+
+
+def is_silent(root: Path) -> bool:
+    """Whether a look at `root` was left behind and is still out; nothing is looked at for this."""
+    before = _left_behind.get(root)
+    return before is not None and not before.done.is_set() and before.mounts == _mounts()
 
 
 def real_path(path: Path) -> Path:
@@ -93,19 +99,19 @@ class _Look:
         self._work = work
         self._began = time.monotonic()
         self.mounts = _mounts()
-        self._done = threading.Event()
+        self.done = threading.Event()
         self._value: Any = None
         self._error: BaseException | None = None
         threading.Thread(target=self._run, daemon=True, name="notewarden-look").start()
 
     def wait(self, limit_s: float) -> None:
         """Raise TimeoutError if it is not done `limit_s` seconds after it began."""
-        if not self._done.wait(max(0.0, self._began + limit_s - time.monotonic())):
+        if not self.done.wait(max(0.0, self._began + limit_s - time.monotonic())):
             raise TimeoutError(errno.ETIMEDOUT, "its file system does not answer")
 
     def result(self) -> Any:
         """Return or raise what came of it, as soon as it is done."""
-        self._done.wait()
+        self.done.wait()
         if self._error is not None:
             raise self._error
         return self._value
@@ -115,12 +121,12 @@ class _Look:
             self._value = self._work()
         except BaseException as error:
             self._error = error
-        self._done.set()
+        self.done.set()
 
 
 _left_behind: dict[Path, _Look] = {}
 
 
 def _mounts() -> bytes:
-    """The mounts of this machine: after `umount -l` an old look hangs on, and tells nothing of the new mount."""
+    """The mounts of this machine: after `umount -l` an old look hangs on, and says nothing of the new one."""
     return Path("/proc/self/mountinfo").read_bytes()

@@ -43,6 +43,8 @@ def test_sync_says_it_in_a_sentence_status_knows_it_and_no_row_is_lost(
     assert command(site, "sync").code == 0
     rows = site.rows("select note_id, path, content_hash from nw.note order by note_id")
     stop(server)
+    before = command(site, "status", "--json")  # no poll has seen it yet
+    assert before.code == 1 and any("does not answer" in reason for reason in before.json["reasons"])
     synced = command(site, "sync", "--json")
     assert (synced.code, synced.json["shares"][0]["status"]) == (4, "unavailable")
     assert f"{site.notes} does not answer" in synced.sentence()
