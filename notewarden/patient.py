@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -93,7 +94,7 @@ def is_file(path: Path) -> bool:
 
 
 class _Look:
-    """One call in a thread that keeps no process from ending."""
+    """One call in a thread of its own while it lasts."""
 
     def __init__(self, work: Callable[[], Any]) -> None:
         self._work = work
@@ -102,7 +103,11 @@ class _Look:
         self.done = threading.Event()
         self._value: Any = None
         self._error: BaseException | None = None
-        threading.Thread(target=self._run, daemon=True, name="notewarden-look").start()
+        try:
+            hand = _idle.pop()
+        except IndexError:
+            hand = _Hand()
+        hand.given.put(self)
 
     def wait(self, limit_s: float) -> None:
         """Raise TimeoutError if it is not done `limit_s` seconds after it began."""
@@ -116,15 +121,33 @@ class _Look:
             raise self._error
         return self._value
 
-    def _run(self) -> None:
+    def run(self, hand: _Hand) -> None:
+        """Do it; the hand is free again before anybody hears of it."""
         try:
             self._value = self._work()
         except BaseException as error:
             self._error = error
+        _idle.append(hand)
         self.done.set()
 
 
+class _Hand(threading.Thread):
+    """Does one look after another; it keeps no process from ending."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True, name="notewarden-look")
+        self.given: queue.SimpleQueue[_Look] = queue.SimpleQueue()
+        self.start()
+
+    def run(self) -> None:
+        while True:
+            self.given.get().run(self)
+
+
 _left_behind: dict[Path, _Look] = {}
+_idle: list[_Hand] = []
+for _of_threads in (_left_behind, _idle):  # a child process has none of them
+    os.register_at_fork(after_in_child=_of_threads.clear)
 
 
 def _mounts() -> bytes:
