@@ -155,7 +155,7 @@ class Reading:
         if self.serving is None:
             return []
         readable = self.sizes()[0]
-        if exact_limit is not None and readable > exact_limit:
+        if exact_limit is not None and readable > exact_limit and self._has_vector_index():
             found = self._nearest_by_index(vector, limit)
             if len(found) >= min(limit, readable):
                 return found
@@ -165,15 +165,18 @@ class Reading:
 
     def _nearest_by_index(self, vector: NDArray[np.float32], limit: int) -> list[tuple[int, float]]:
         assert self.serving is not None
-        m = vectorindex.connections(self._conn, self.serving.generation_id)
-        if m is None:
-            return []
         query = generations.on_vectors(_SQL["nearest_by_index"], self.serving.generation_id)
         values = {"vector": vector, "limit": limit, "fetch": max(limit, _LEAST_FETCH)}
-        self._conn.execute(_SQL["tune_nearest"], {"ef_search": vectorindex.ef_search(m)})
+        self._conn.execute(_SQL["tune_nearest"], vectorindex.tuning())
         rows = self._conn.execute(query, values).fetchall()
         self._conn.execute(_SQL["untune_nearest"])
         return [(int(row[0]), float(row[1])) for row in rows]
+
+    def _has_vector_index(self) -> bool:
+        assert self.serving is not None
+        name = generations.vectors_name(self.serving.generation_id)
+        row = self._conn.execute(_SQL["has_vector_index"], {"name": name}).fetchone()
+        return row is not None and bool(row[0])
 
     def nearest_among(
         self, vector: NDArray[np.float32], among: Sequence[int], limit: int

@@ -28,22 +28,14 @@ def tend(conn: Connection, options: SearchSettings) -> None:
         if stands:
             vectorindex.drop(conn, generation_id)
         return
-    if not stands or _is_outgrown(conn, generation_id, chunks):
+    if not stands or not vectorindex.is_current(conn, generation_id):
         _log.info("making the index of vectors", chunks=chunks)
         vectorindex.build(conn, generation_id, dimension)
     recall = _sampled(conn, generation_id, chunks)
-    if recall is not None and recall < ENOUGH and not vectorindex.is_dense(conn, generation_id):
-        _log.info("making the index of vectors denser", chunks=chunks, recall=round(recall, 3))
-        vectorindex.build(conn, generation_id, dimension, dense=True)
-        recall = _sampled(conn, generation_id, chunks)
     if recall is not None and recall < ENOUGH:
         _log.warning(
             "the index of vectors misses passages; raise [search] exact_limit", recall=round(recall, 3)
         )
-
-
-def _is_outgrown(conn: Connection, generation_id: int, chunks: int) -> bool:
-    return chunks >= vectorindex.DENSE_FROM and not vectorindex.is_dense(conn, generation_id)
 
 
 def _sampled(conn: Connection, generation_id: int, chunks: int) -> float | None:

@@ -47,11 +47,9 @@ select array_agg(chunk_id order by chunk_id) from nw.note_chunk
 -- name: sole_generation
 select app.sole_generation()
 
--- name: vector_index
--- The graph's connections a vector (m); no row without a valid index.
-select coalesce((select option_value::int from pg_options_to_table(c.reloptions) where option_name = 'm'), 16)
-  from pg_index i join pg_class c on c.oid = i.indexrelid join pg_am a on a.oid = c.relam
- where i.indrelid = to_regclass(%(name)s) and i.indisvalid and a.amname = 'hnsw'
+-- name: has_vector_index
+select exists (select from pg_index i join pg_class c on c.oid = i.indexrelid join pg_am m on m.oid = c.relam
+                where i.indrelid = to_regclass(%(name)s) and i.indisvalid and m.amname = 'hnsw')
 
 -- name: tune_nearest
 -- Iterative scans go on until enough readable rows are found; without "off" the planner prefers to sort a part.

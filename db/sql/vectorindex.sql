@@ -1,8 +1,11 @@
 -- name: chunks
 select coalesce(sum(n_chunks), 0)::bigint from nw.audience_size where generation_id = %(generation_id)s
 
--- name: state
-select i.indisvalid from pg_index i where i.indexrelid = to_regclass(%(name)s)
+-- name: form
+-- m and ef_construction, as given or by default; no row without a valid index.
+select coalesce((select option_value::int from pg_options_to_table(c.reloptions) where option_name = 'm'), 16),
+       coalesce((select option_value::int from pg_options_to_table(c.reloptions) where option_name = 'ef_construction'), 64)
+  from pg_index i join pg_class c on c.oid = i.indexrelid where i.indexrelid = to_regclass(%(name)s) and i.indisvalid
 
 -- name: memory
 -- A graph that does not fit is built row by row on disk, many times slower.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from share_world import ShareWorld
 
 from db import vectorindex
-from indexer import vectortending
 from indexer.searchstate import as_line, read_search
 from indexer.status import read_status
 from indexer.vectortending import tend
@@ -49,27 +47,19 @@ def test_recall_is_sampled_again_when_much_has_changed(world: ShareWorld) -> Non
         assert not read_search(conn)["checked_at"].startswith("2020")
 
 
-def test_a_large_index_is_built_denser(world: ShareWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_built_another_way_is_built_anew(world: ShareWorld) -> None:
     fill(world, 40)
     options = SearchSettings(exact_limit=30)
     with world.database.owner() as conn:
         tend(conn, options)
-        assert vectorindex.connections(conn, 1) == 16
-        monkeypatch.setattr(vectorindex, "DENSE_FROM", 40)
+        assert vectorindex.is_current(conn, 1)
+        conn.execute("drop index nw.vectors_1_hnsw")
+        conn.execute("create index vectors_1_hnsw on nw.vectors_1 using hnsw (embedding vector_cosine_ops)")
+        assert not vectorindex.is_current(conn, 1) and read_search(conn)["leg"] == "index"
+        conn.execute("update nw.recall_check set recall = 0.5")
         tend(conn, options)
-        assert vectorindex.connections(conn, 1) == 24
-        told = read_search(conn)
-    assert told["leg"] == "index" and told["recall"] >= 0.9, "measured anew, of the new one"
-
-
-def test_an_index_that_finds_too_little_is_built_denser(
-    world: ShareWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(world, 40)
-    monkeypatch.setattr(vectortending, "ENOUGH", 1.1)  # whatever it finds
-    with world.database.owner() as conn:
-        tend(conn, SearchSettings(exact_limit=30))
-        assert vectorindex.connections(conn, 1) == 24
+        assert vectorindex.is_current(conn, 1)
+        assert read_search(conn)["recall"] >= 0.9, "measured anew"
 
 
 def test_status_tells_the_recall(world: ShareWorld) -> None:
