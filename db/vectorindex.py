@@ -22,11 +22,11 @@ _DEPTH = 10
 _FETCH = 50  # as many rows as a question's vector leg asks for
 _PARTS = (0.5, 0.75, 1.0)  # of the audiences that a made-up asker may read
 
-# M, efConstruction and ef of Malkov and Yashunin (2016). With pgvector's own 16 and 64 and an ef of 200 a graph
-# over clustered vectors loses its way to some clusters, to others each time it is built: it found .92 to 1.00 of
-# the true ten nearest among 100,000 chunks and .90 among 300,000, hardly more with an ef of 800. With these it is
-# .98 to 1.00 among both; the graph takes three times as long to build (37 s for 100,000 on two cores), and a third
-# more for each vector that is added.
+# M, efConstruction and ef of Malkov and Yashunin (2016). With pgvector's own 16 and 64 and an ef of 200 a
+# graph over clustered vectors loses its way to some clusters, to others each time it is built: it found .92
+# to 1.00 of the true ten nearest among 100,000 chunks and .90 among 300,000, hardly more with an ef of 800.
+# With these it is .98 to 1.00 among both; the graph takes three times as long to build (37 s for 100,000 on
+# two cores), and a third more for each vector that is added.
 _M, _EF_CONSTRUCTION, _EF_SEARCH = 24, 200, 400
 _GRAPH_BYTES = 44 * _M  # of one row besides its vector
 _LEAST_MEMORY, _MOST_MEMORY = 128, 4_096  # MB
