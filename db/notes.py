@@ -35,6 +35,9 @@ class Guard:
 
 TRUSTED, ABSENT, STALE = 1, 2, 4
 
+MOST_PATH = 2_600
+"""Bytes of the longest path that is kept: a row of a B-tree takes 2,704, and each path stands in one."""
+
 
 class Known(NamedTuple):
     """What a poll compares of an indexed note; a tuple, since a poll makes one of each note of the share.

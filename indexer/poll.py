@@ -31,7 +31,7 @@ from indexer.patterns import Patterns
 from indexer.policies import Guards
 from indexer.reading import NoteReader
 from indexer.report import ShareReport
-from indexer.survey import Survey, Surveyor
+from indexer.survey import Survey, Surveyor, nameable
 from indexer.sweep import Job, OpenShare, Stores, Sweep, Verdicts, asks_each
 from indexer.vectors import token_store
 from indexer.walk import Outcome, Walk
@@ -191,7 +191,8 @@ class SharePoll:
             self._forget_old_trouble(poll, survey)
             Applier(stores, self._run.settings.deletes, self.report).apply(found, len(poll.known))
             for failure in survey.failures:
-                ledger.record(stores.conn, stores.share_id, failure.folder, ("unreadable", failure.reason))
+                folder = nameable(failure.folder)
+                ledger.record(stores.conn, stores.share_id, folder, ("unreadable", failure.reason))
             for path, reason in survey.odd:
                 ledger.record(stores.conn, stores.share_id, path, ("skipped", reason))
         self.report.hashed = len(found.hashed)

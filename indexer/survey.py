@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 
 from acl.model import AccessList
 from db.ledger import Trouble
-from db.notes import TRUSTED, Known
+from db.notes import MOST_PATH, TRUSTED, Known
 from indexer.hint import FORM, hint_of
 from indexer.walk import Failure, Listing
 
 Fresh = tuple[bytes, os.stat_result]
+
+_TOO_LONG = f"what lies below has a path of more than {MOST_PATH} bytes; shorten the names of its folders"
 
 
 @dataclass
@@ -71,7 +73,7 @@ class Surveyor:
     def _add(self, survey: Survey, listing: Listing) -> None:
         survey.seen += len(listing.notes)
         survey.guards[listing.folder] = listing.guards
-        survey.odd += listing.odd
+        survey.odd += [(nameable(path), reason) for path, reason in listing.odd]
         if not listing.folder:
             survey.root_entries = listing.entries
         unchanged = []
@@ -94,7 +96,9 @@ class Surveyor:
         survey.unchanged[listing.folder] = unchanged
 
     def _add_fresh(self, survey: Survey, path: bytes, info: os.stat_result) -> None:
-        if self._is_settled(path, info):
+        if len(path) > MOST_PATH:
+            survey.odd.append((nameable(path), _TOO_LONG))
+        elif self._is_settled(path, info):
             survey.idle.append(path)
         else:
             survey.fresh.append((path, info))
@@ -115,6 +119,13 @@ class Surveyor:
                 survey.absent.append(note)
             else:
                 (survey.shut if above.refused else survey.unseen).append(note)
+
+
+def nameable(path: bytes) -> bytes:
+    """Return `path`, or where it is longer than the database keeps, the folder above that is not."""
+    while len(path) > MOST_PATH:
+        path = path.rpartition(b"/")[0]
+    return path
 
 
 def _nearest(folder: bytes, failed: Mapping[bytes, Failure]) -> Failure | None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import random
+import shutil
 import time
 from collections import Counter
 
 import pytest
 from share_world import ShareWorld
 
+from db.notes import MOST_PATH
 from indexer import indexing
 from indexer.indexing import FRUITLESS_RUNS
 from notewarden.terms import count_terms
@@ -235,6 +240,34 @@ def test_a_refused_row_costs_no_other_note_of_its_folder(world: ShareWorld) -> N
     assert "SQLSTATE 23514" in world.trouble()["new/0.md"].reason
     assert world.readable("alice") == {"new/1.md", "new/2.md"}
     world.whole()
+
+
+def test_a_path_longer_than_the_database_keeps_costs_no_other_note(world: ShareWorld) -> None:
+    """Names that hardly compress, as of hashes; who makes such folders must not stop every poll."""
+    chance = random.Random(8)
+    names = ["".join(chance.choices([chr(0x4E00 + n) for n in range(20_000)], k=80)) for _ in range(12)]
+    folder = "/".join(names)
+    deep = os.open(world.root, os.O_RDONLY)
+    for name in names:
+        os.mkdir(name, dir_fd=deep)
+        above, deep = deep, os.open(name, os.O_RDONLY, dir_fd=deep)
+        os.close(above)
+    os.close(os.open("deep.md", os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=deep))
+    os.symlink("deep.md", "link.md", dir_fd=deep)
+    os.close(deep)
+    world.write("a.md")
+    report = world.sync()
+    assert (report.status, report.added, world.paths()) == ("ok", 1, {"a.md"})
+    (told,) = world.trouble()
+    assert folder.startswith(told)
+    assert 0 < len(os.fsencode(told)) <= MOST_PATH < len(os.fsencode(folder))
+    world.write("b.md")
+    world.files.fail(os.fsencode(folder), errno.EIO)
+    assert (world.sync().added, list(world.trouble())) == (1, [told])
+    world.files.heal()
+    shutil.rmtree(world.root / names[0])
+    world.sync()
+    assert (world.trouble(), world.paths()) == ({}, {"a.md", "b.md"})
 
 
 def test_stopping_leaves_what_is_done_and_the_rest_to_the_next_run(world: ShareWorld) -> None:
