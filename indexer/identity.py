@@ -84,8 +84,9 @@ class Identity:
 
         A marker that was there must be there again, unless it only came to a share that had been good without
         one, and all else is as it was. Where the folder is another one, as after a remount or a
-        restore, it is the share all the same if its marker is the same or names the share, or if nearly
-        every indexed note of a sample stands there as the same file or with the same bytes.
+        restore, it is the share all the same if its marker names the share or is the one that it always had
+        (one that came later may have been copied from the very share that is mounted now), or if nearly every
+        indexed note of a sample stands there as the same file or with the same bytes.
         """
         try:
             seen = identity_of(self._files, root)
@@ -107,12 +108,13 @@ class Identity:
     def _agrees(self, seen: dict[str, Any], root: int, known: Sequence[Known]) -> bool:
         assert self.recorded is not None
         before, marker = self.recorded.get("marker"), seen["marker"]
-        if marker is not None and marker in (before, self._share.name):
+        strayed = bool(self.recorded.get("unmarked"))
+        if marker is not None and (marker == self._share.name or (marker == before and not strayed)):
             return True
         same = all(seen[key] == self.recorded.get(key) for key in ("device", "inode"))
-        if before is not None:
-            strayed = marker is None and bool(self.recorded.get("unmarked"))
-            return strayed and same and (not known or self._same_notes(root, known))
+        if before is not None and marker != before:
+            gone = marker is None and strayed
+            return gone and same and (not known or self._same_notes(root, known))
         return same or self._same_notes(root, known)
 
     def _was_unmarked(self, marker: str | None) -> bool:

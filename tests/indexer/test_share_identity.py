@@ -115,6 +115,16 @@ def test_without_a_marker_that_came_later_another_share_is_not_this_one(world: S
     assert refused(world, names)
 
 
+def test_a_marker_that_came_later_makes_no_other_share_this_one(world: ShareWorld) -> None:
+    """It may have been copied here with all the rest of the very share that is then mounted instead."""
+    names = fill(world)
+    (world.root / MARKER).write_text("8f14e45f\n")
+    assert not refused(world, names)
+    wrong_share(world)
+    (world.root / MARKER).write_text("8f14e45f\n")
+    assert refused(world, names)
+
+
 def test_a_root_that_holds_junk_alone_is_an_emptied_one(world: ShareWorld) -> None:
     names = fill(world)
     for name in ("docs0", "docs1", "docs2"):
