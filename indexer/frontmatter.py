@@ -149,16 +149,24 @@ def _loose(value: str) -> object:
 def _text(value: object) -> str | None:
     if value is None or isinstance(value, list | dict):
         return None
-    shown = value.isoformat() if hasattr(value, "isoformat") else str(value)
-    return " ".join(shown.split())[:_VALUE_LIMIT] or None
+    return _plain(value) or None
 
 
 def _tags(value: object) -> tuple[str, ...]:
     if isinstance(value, list):
-        parts = [str(item) for item in value if isinstance(item, str | int | float)]
+        parts = [_plain(item) for item in value if isinstance(item, str | int | float)]
     elif isinstance(value, str):
         parts = value.split(",") if "," in value else value.split()
     else:
         return ()
-    cleaned = (" ".join(part.split()).lstrip("#").strip()[:_VALUE_LIMIT] for part in parts)
+    cleaned = (_plain(part).lstrip("#").strip() for part in parts)
     return tuple(dict.fromkeys(tag for tag in cleaned if tag))
+
+
+def _plain(value: object) -> str:
+    """Return a value on one line. TOML can spell a NUL, which no database takes, and a number without end."""
+    try:
+        shown = value.isoformat() if hasattr(value, "isoformat") else str(value)
+    except ValueError:  # of more digits than Python writes
+        return ""
+    return " ".join(shown.replace("\0", "\ufffd").split())[:_VALUE_LIMIT]

@@ -33,6 +33,8 @@ CASES: dict[str, tuple[str, dict[str, object]]] = {
     "empty": ("---\n---\n", {}),
     "TOML": ("+++\ntitle = 'Boiler'\ndate = 2026-03-01\ntags = ['a', 'b']\n+++\n", {"title": "Boiler", "date": "2026-03-01", "tags": ("a", "b")}),
     "broken TOML": ("+++\ntitle = \"Boiler\"\ntags = [a, b]\nx = \n+++\n", {"title": "Boiler", "tags": ("a", "b")}),
+    "TOML that spells a NUL": ('+++\ntitle = "a\\u0000b"\ntags = ["x\\u0000y"]\n+++\n', {"title": "a\ufffdb", "tags": ("x\ufffdy",)}),
+    "TOML of a number without end": (f"+++\ntitle = 0x{'f' * 5000}\nstatus = 'draft'\ntags = [0x{'f' * 5000}]\n+++\n", {"status": "draft"}),
     "language": ("---\nlang: de\n---\n", {"language": "de"}),
 }  # fmt: skip
 
