@@ -58,14 +58,17 @@ def identity_of(files: Files, root: int) -> dict[str, Any]:
 
 def _marker(files: Files, root: int) -> str | None:
     try:
-        files.look(root, MARKER)
+        if not stat.S_ISREG(files.look(root, MARKER).st_mode):
+            return None
         fd = files.open_note(root, MARKER)
     except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ELOOP, errno.EINVAL):
+        # One that we may not read tells nothing; whoever wrote it must not stop the polls with it.
+        if error.errno in (errno.ENOENT, errno.ELOOP, errno.EINVAL, errno.EACCES, errno.EPERM):
             return None
         raise
     try:
-        return files.read(fd, _MARKER_BYTES).decode("utf-8", "replace").strip()
+        text = files.read(fd, _MARKER_BYTES).decode("utf-8", "replace")
+        return text.replace("\0", "\ufffd").strip()
     finally:
         os.close(fd)
 
@@ -113,8 +116,7 @@ class Identity:
             return True
         same = all(seen[key] == self.recorded.get(key) for key in ("device", "inode"))
         if before is not None and marker != before:
-            gone = marker is None and strayed
-            return gone and same and (not known or self._same_notes(root, known))
+            return strayed and same and (not known or self._same_notes(root, known))
         return same or self._same_notes(root, known)
 
     def _was_unmarked(self, marker: str | None) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Callable
 
 import pytest
-from faulty_files import OPEN_FOLDER
+from faulty_files import OPEN_FOLDER, OPEN_NOTE
 from share_world import ShareWorld
 
 from indexer.confirm import Confirmation
@@ -113,6 +114,20 @@ def test_without_a_marker_that_came_later_another_share_is_not_this_one(world: S
     for number in range(30):
         world.write(f"docs{number % 3}/other{number}.md")
     assert refused(world, names)
+
+
+def test_who_may_write_to_the_root_stops_no_poll_by_a_marker(world: ShareWorld) -> None:
+    """A share without one goes on as long as it is the same folder with the same notes."""
+    names = fill(world)
+    for text in ("one of mine\n", "another of mine\n", "with a \0, as no database takes it\n"):
+        (world.root / MARKER).write_text(text)
+        assert not refused(world, names)
+    world.files.fail(os.fsencode(MARKER), errno.EACCES, OPEN_NOTE)
+    assert not refused(world, names)
+    world.files.heal()
+    (world.root / MARKER).unlink()
+    os.mknod(world.root / MARKER, stat.S_IFSOCK | 0o600)  # opening one fails with ENXIO
+    assert not refused(world, names)
 
 
 def test_a_marker_that_came_later_makes_no_other_share_this_one(world: ShareWorld) -> None:
