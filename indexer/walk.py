@@ -16,6 +16,10 @@ from indexer.patterns import MAYBE_JUNK, Patterns
 
 _KIND = stat.S_IFMT(0o177777)
 
+DEEPEST = 200
+"""Folders below the root that a note may stand in: each adds its lists to those that guard the note, of which
+a row holds 1,024, and an open descriptor to the walk."""
+
 
 @dataclass(frozen=True)
 class Listing:
@@ -42,13 +46,15 @@ class Failure:
     @property
     def refused(self) -> bool:
         """Whether the folder is closed to this service for good, rather than failing for now."""
-        return self.error.errno in (errno.EACCES, errno.EPERM, errno.EXDEV)
+        return self.error.errno in (errno.EACCES, errno.EPERM, errno.EXDEV, errno.ENAMETOOLONG)
 
     @property
     def reason(self) -> str:
         """What happened, for the ledger."""
         if self.error.errno == errno.EXDEV:
             return "another file system is mounted there; make it a share of its own"
+        if self.error.errno == errno.ENAMETOOLONG:
+            return f"more than {DEEPEST} folders stand one in the other here; move it up"
         if self.refused:
             return "this service's account may not list the folder"
         return f"the folder could not be listed ({self.error.strerror})"
@@ -96,6 +102,8 @@ class Walk:
     def _step(self, frame: _Frame, name: str, stack: list[_Frame]) -> Outcome:
         path = f"{frame.folder}/{name}" if frame.folder else name
         raw_name = os.fsencode(name)
+        if len(stack) > DEEPEST:
+            return Failure(os.fsencode(path), OSError(errno.ENAMETOOLONG, "it stands too deep"))
         return self._enter(lambda: self._files.open_folder(frame.fd, raw_name), path, frame.guards, stack)
 
     def _enter(

@@ -11,10 +11,12 @@ from collections import Counter
 
 import pytest
 from share_world import ShareWorld
+from support.posix_acls import GROUP_OBJ, MASK, NO_ID, OTHER, OWNER, USER, acl_bytes
 
 from db.notes import MOST_PATH
 from indexer import indexing
 from indexer.indexing import FRUITLESS_RUNS
+from indexer.walk import DEEPEST
 from notewarden.terms import count_terms
 
 LONG = "# Long\n\n" + "\n\n".join(f"## Part {n}\n\nWords of part {n}. " * 9 for n in range(20))
@@ -268,6 +270,26 @@ def test_a_path_longer_than_the_database_keeps_costs_no_other_note(world: ShareW
     shutil.rmtree(world.root / names[0])
     world.sync()
     assert (world.trouble(), world.paths()) == ({}, {"a.md", "b.md"})
+
+
+def test_folders_without_end_cost_no_other_note(world: ShareWorld) -> None:
+    """Each with a list of its own, they would guard one note by more lists than a row holds."""
+    world.write("a.md")
+    others = [(tag, 5, NO_ID) for tag in (GROUP_OBJ, MASK, OTHER)]
+    deep = os.open(world.root, os.O_RDONLY)
+    for number in range(1_100):
+        os.mkdir("d", 0o755, dir_fd=deep)
+        above, deep = deep, os.open("d", os.O_RDONLY, dir_fd=deep)
+        os.close(above)
+        raw = acl_bytes([(OWNER, 7, NO_ID), (USER, 5, 20_000 + number), *others])
+        os.setxattr(deep, "system.posix_acl_access", raw)
+    os.close(os.open("deep.md", os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=deep))
+    os.close(deep)
+    world.write("/".join("d" * DEEPEST) + "/last.md")
+    report = world.sync()
+    assert (report.status, report.added, report.unreadable) == ("ok", 2, 1)
+    ((folder, trouble),) = world.trouble().items()
+    assert (folder.count("d"), str(DEEPEST) in trouble.reason) == (DEEPEST + 1, True)
 
 
 def test_stopping_leaves_what_is_done_and_the_rest_to_the_next_run(world: ShareWorld) -> None:
