@@ -74,7 +74,10 @@ def _ace(raw: bytes, at: int) -> tuple[Nfs4Ace, int]:
         raise ValueError("an entry names nobody, or is cut off")
     if kind not in (_ALLOW, _DENY):
         raise ValueError(f"an entry has the type {kind}, which is not understood")
-    return Nfs4Ace(kind == _ALLOW, flags, mask, raw[at : at + length].decode("utf-8")), after
+    who = raw[at : at + length].decode("utf-8")
+    if "\0" in who:  # it is nobody's name, and no text of the database
+        raise ValueError("an entry's name holds a NUL")
+    return Nfs4Ace(kind == _ALLOW, flags, mask, who), after
 
 
 def compile_nfs4(state: Nfs4State, right: int, meaning: Meaning, who: Who) -> AccessList:

@@ -245,6 +245,7 @@ NFS_ROWS: list[tuple[str, bytes, set[str]]] = [
     ("cut off", nfs4((0, 0, 1, "EVERYONE@"))[:-4], set()),
     ("more entries than there are", b"\xff\xff\xff\xff" + nfs4((0, 0, 1, "EVERYONE@"))[4:], set()),
     ("bytes behind the last", nfs4((0, 0, 1, "EVERYONE@")) + b"\0" * 4, set()),
+    ("a NUL in a name, as no database takes it", nfs4((0, 0, 1, "a\0b"), (0, 0, 1, "EVERYONE@")), set()),
     ("a name that is no text", nfs4((0, 0, 1, "ab")).replace(b"ab", b"\xff\xfe"), set()),
 ]
 
