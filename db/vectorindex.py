@@ -10,6 +10,7 @@ from typing import Any
 from psycopg import Connection, sql
 
 from db import generations
+from db.errors import our_errors
 from db.queries import load
 
 _SQL = load("vectorindex")
@@ -76,10 +77,11 @@ def serving(conn: Connection[Any]) -> tuple[int, int] | None:
     return None if row is None else (int(row[0]), int(row[1]))
 
 
-def build(conn: Connection[Any], generation_id: int, dimension: int) -> None:
-    """Make the index, or make it anew, in one transaction.
+def build(conn: Connection[Any], generation_id: int, dimension: int, *, alone: bool = False) -> None:
+    """Make the index, or make it anew, in one transaction; `alone`: without parallel workers.
 
-    Questions go on meanwhile, by the one that stands or by exact comparison.
+    Questions go on meanwhile, by the one that stands or by exact comparison. Raises DatabaseFault, or
+    DatabaseUnavailable also where memory or disk do not suffice; then what stood stands.
     """
     half = dimension >= HALF_PRECISION
     a_row = dimension * (2 if half else 4) + _GRAPH_BYTES
@@ -93,8 +95,10 @@ def build(conn: Connection[Any], generation_id: int, dimension: int) -> None:
         "m": sql.Literal(_M),
         "ef_construction": sql.Literal(_EF_CONSTRUCTION),
     }
-    with conn.transaction():
+    with our_errors(), conn.transaction():
         conn.execute(_SQL["memory"], {"memory": f"{memory}MB"})
+        if alone:
+            conn.execute(_SQL["alone"])
         conn.execute(sql.SQL(_SQL["build"]).format(**values))
         drop(conn, generation_id)  # only now: its lock keeps questions waiting
         names = {"index": values["index"], "name": sql.Identifier(name)}

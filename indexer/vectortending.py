@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from db import vectorindex
+from db.errors import DatabaseFault
 from db.pool import Connection
+from notewarden.errors import DatabaseUnavailable
 from notewarden.log import get_logger
 from notewarden.settings_sections import SearchSettings
 
@@ -30,12 +32,26 @@ def tend(conn: Connection, options: SearchSettings) -> None:
         return
     if not stands or not vectorindex.is_current(conn, generation_id):
         _log.info("making the index of vectors", chunks=chunks)
-        vectorindex.build(conn, generation_id, dimension)
+        if not _built(conn, generation_id, dimension):
+            return
     recall = _sampled(conn, generation_id, chunks)
     if recall is not None and recall < ENOUGH:
         _log.warning(
             "the index of vectors misses passages; raise [search] exact_limit", recall=round(recall, 3)
         )
+
+
+def _built(conn: Connection, generation_id: int, dimension: int) -> bool:
+    """Make the index; where that fails the next run tries again, and the polls of this one still count."""
+    for alone in (False, True):
+        try:
+            vectorindex.build(conn, generation_id, dimension, alone=alone)
+            return True
+        except (DatabaseFault, DatabaseUnavailable) as error:
+            if conn.closed:
+                raise
+            _log.error("the index of vectors could not be made", alone=alone, reason=str(error))
+    return False
 
 
 def _sampled(conn: Connection, generation_id: int, chunks: int) -> float | None:

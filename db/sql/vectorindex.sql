@@ -11,6 +11,10 @@ select coalesce((select option_value::int from pg_options_to_table(c.reloptions)
 -- A graph that does not fit is built row by row on disk, many times slower.
 select set_config('maintenance_work_mem', %(memory)s, true)
 
+-- name: alone
+-- Workers share the whole graph through /dev/shm, which in a container may be far smaller.
+select set_config('max_parallel_maintenance_workers', '0', true)
+
 -- name: build
 create index {index} on {vectors} using hnsw (embedding {operators}) with (m = {m}, ef_construction = {ef_construction})
 

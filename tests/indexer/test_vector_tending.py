@@ -81,3 +81,19 @@ def test_notes_still_go_in_and_out_while_the_index_stands(world: ShareWorld) -> 
     (world.root / "1.md").unlink()
     report = world.sync()
     assert (report.changed, report.deleted) == (1, 1)
+
+
+def test_an_index_that_cannot_be_made_costs_no_poll(world: ShareWorld) -> None:
+    """As where /dev/shm or the disk is too small for it: its questions go on, every vector compared."""
+    world.settings = world.settings.model_copy(update={"search": SearchSettings(exact_limit=30)})
+    world.restart()
+    with world.database.owner() as conn:
+        world.sync()
+        conn.execute("create table nw.vectors_1_hnsw_next ()")
+        fill(world, 40)
+        report = world.sync_all()
+        assert (report.exit_code, read_search(conn)["leg"]) == (0, "exact")
+        assert vectorindex.last_check(conn, 1) is None
+        conn.execute("drop table nw.vectors_1_hnsw_next")
+        assert world.sync_all().exit_code == 0
+        assert read_search(conn)["leg"] == "index"
