@@ -19,12 +19,11 @@ _SQL = load("audiences")
 
 @dataclass(frozen=True)
 class Audience:
-    """One row: its folder (raw bytes), the sorted ids of its lists, and how many notes it has."""
+    """One row: its folder (raw bytes) and the sorted ids of its lists."""
 
     audience_id: int
     folder: bytes
     acl_ids: tuple[int, ...]
-    notes: int
 
 
 class AudienceStore:
@@ -38,7 +37,13 @@ class AudienceStore:
     def all(self) -> dict[int, Audience]:
         """Return every audience of the share by id."""
         rows = self._conn.execute(_SQL["of_share"], {"share_id": self._share_id})
-        return {row[0]: Audience(row[0], bytes(row[1]), tuple(row[2]), row[3]) for row in rows}
+        return {row[0]: Audience(row[0], bytes(row[1]), tuple(row[2])) for row in rows}
+
+    def notes(self, audience_id: int) -> int:
+        """Return how many notes an audience has."""
+        row = self._conn.execute(_SQL["notes"], {"audience_id": audience_id}).fetchone()
+        assert row is not None
+        return int(row[0])
 
     def id_for(self, folder: bytes, acl_ids: Iterable[int]) -> int:
         """Return the audience of `folder` guarded by exactly these lists, making it when it is new."""

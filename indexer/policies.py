@@ -91,7 +91,9 @@ class Policies:
         """Edit the row in place if all its members agree on other lists in the same folder."""
         targets = {(one.folder, one.acl_ids) for one in differing}
         folder, acl_ids = next(iter(targets))
-        if len(differing) != audience.notes or len(targets) > 1 or folder != audience.folder:
+        if len(targets) > 1 or folder != audience.folder:
+            return False
+        if len(differing) != self._audiences.notes(audience.audience_id):
             return False
         self._audiences.edit(audience.audience_id, acl_ids)
         return True

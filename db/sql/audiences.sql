@@ -16,8 +16,10 @@ update nw.audience set acl_ids = %(acl_ids)s::int[], readers = (
  where audience_id = %(audience_id)s
 
 -- name: of_share
-select a.audience_id, a.folder, a.acl_ids, (select count(*) from nw.note n where n.audience_id = a.audience_id)
-  from nw.audience a where a.share_id = %(share_id)s
+select audience_id, folder, acl_ids from nw.audience where share_id = %(share_id)s
+
+-- name: notes
+select count(*) from nw.note where audience_id = %(audience_id)s
 
 -- name: move_notes
 update nw.note set audience_id = %(audience_id)s where note_id = any (%(note_ids)s::bigint[])
