@@ -82,8 +82,7 @@ def _measure(folder: Path, notes: int, kills: int) -> None:
     root.mkdir()
     config.parent.mkdir(mode=0o700)
     make_tree(root, notes)
-    text = _CONFIG.format(state=folder / "state", notes=root) + "[search]\nexact_only = true\n"
-    config.write_text(text, encoding="utf-8")
+    config.write_text(_CONFIG.format(state=folder / "state", notes=root), encoding="utf-8")
     config.chmod(0o600)
     with Database.open(load_settings(config)) as database:
         _first_index(config, database, notes, kills)

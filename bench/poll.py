@@ -30,6 +30,8 @@ model = "posix"
 guards = "posix_x"
 [directory]
 source = "nss"
+[search]
+exact_only = true  # a graph over the vectors of the hash embedder, near to nothing, takes minutes to build
 """
 
 
