@@ -279,12 +279,12 @@ class Indexing:
         )
 
     def store(self, note: NewNote, made: Made) -> None:
-        """Store a note. Raises DatabaseFault; then what was learnt of ids is forgotten."""
+        """Store a note. Raises DatabaseFault; whatever it raises, what was learnt of ids is forgotten."""
         try:
             with self._maker.storing():
                 note_id = self._stores.notes.save(self._run.generation_id, note)
                 self._maker.store(note_id, made, [chunk.embed_key for chunk in note.chunks])
-        except DatabaseFault:
+        except Exception:  # a word whose id went with the transaction would be found in no later note
             self._stores.notes.forget()
             raise
 
