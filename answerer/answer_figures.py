@@ -27,9 +27,7 @@ class Judged:
 
 def judge(answer: Mapping[str, Any], never: Sequence[str]) -> Judged:
     """Return what the JSON of an answer is worth; `never` are texts that may stand nowhere in it."""
-    quotes = {
-        one["n"]: f"{' '.join(one['heading'])} {one['path']}\n{one['quote']}" for one in answer["citations"]
-    }
+    quotes = {one["n"]: _evidence(one) for one in answer["citations"]}
     claims = held = uncited = 0
     for match in _MARKED.finditer(answer["answer"]):
         if not says_something(match["claim"]):

@@ -15,7 +15,6 @@ from bench.tree import make_tree
 from db.pool import Database
 from indexer.sync import Indexer
 from notewarden.embedding.base import Vectors
-from notewarden.embedding.factory import make_embedder
 from notewarden.embedding.local import LocalEmbedder
 from notewarden.settings import Settings, load_settings
 
@@ -34,7 +33,9 @@ readers = ["everyone"]
 class _Keeping(LocalEmbedder):
     """The local model, keeping the texts it was given."""
 
-    texts: list[str]
+    def __init__(self, name: str, dimension: int) -> None:
+        super().__init__(name, dimension)
+        self.texts: list[str] = []
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """As the model does."""
@@ -70,15 +71,13 @@ def _settings(folder: Path, number: int) -> Settings:
 
 def _round(settings: Settings) -> tuple[float, float, int]:
     """Return the seconds of a first index, those of the model alone, and how many texts both embedded."""
-    model = make_embedder(settings.embedding)
-    assert isinstance(model, LocalEmbedder)
-    model.__class__, model.texts = _Keeping, []  # type: ignore[attr-defined]
+    model = _Keeping(settings.embedding.model, settings.embedding.dimension)
     model.embed_query("loads the model")
     with Database.open(settings) as database:
         began = time.perf_counter()
         report = Indexer(settings, database, embedder=model).sync()
         load = time.perf_counter() - began
-    texts = list(model.texts)  # type: ignore[attr-defined]
+    texts = list(model.texts)
     assert report.chunks_embedded == len(texts)
     began = time.perf_counter()
     LocalEmbedder.embed_documents(model, texts)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import psycopg
+from psycopg import sql
 
 from answerer.keyword import K1, B
 from bench.asking import TOP
@@ -58,10 +59,11 @@ def vector_peers(conn: psycopg.Connection[Any], world: World, generation: int) -
 def _pgvector(conn: psycopg.Connection[Any], generation: int) -> list[Peer]:
     """The tutorial's table: a readers array beside the vector, one graph index, one query."""
     conn.execute("set maintenance_work_mem = '512MB'")
-    conn.execute(
-        "create table bench_peer as select chunk_id, readers, embedding"  # type: ignore[arg-type]
-        f" from nw.vectors_{generation} join nw.audience using (audience_id)"
+    query = (
+        "create table bench_peer as select chunk_id, readers, embedding from {}"
+        " join nw.audience using (audience_id)"
     )
+    conn.execute(sql.SQL(query).format(sql.Identifier("nw", f"vectors_{generation}")))
     conn.execute("create index on bench_peer using hnsw (embedding vector_cosine_ops)")
     conn.execute("create index on bench_peer using gin (readers)")
     conn.execute("analyze bench_peer")

@@ -1,10 +1,11 @@
 -- "Too old" is said to those alone who could read something if its permissions were young: how old a share is that
 -- somebody could not see anyway must show in no answer of theirs, neither while it is fresh nor once it is not.
 
--- The decision in its two halves, so that what follows cannot drift from it. First who: the audiences whose lists
--- pass, however old they are. It is for the functions below alone; the text is that of decided_ids without the ages.
-create function app.passing_ids() returns setof int
-  language sql stable security definer set search_path = pg_catalog, nw, pg_temp rows 1000 as $f$
+-- The decision in its parts, so that what follows cannot drift from it. First who: the lists that this reading's
+-- token passes, and the audiences whose lists all pass, however old they are. They are for the functions below alone;
+-- the text is that of decided_ids without the ages.
+create function app.passed_lists() returns int[]
+  language sql stable security definer set search_path = pg_catalog, nw, pg_temp as $f$
   with token as materialized (
     select (select coalesce(array_agg(p.sid::text), '{}') from principal p
              where p.sid = any (nullif(current_setting('nw.allow', true), '')::text[])) as allow,  -- only the allow set may be cut
@@ -13,11 +14,15 @@ create function app.passing_ids() returns setof int
              || (select coalesce(array_agg(p.sid::text), '{}') from principal p
                   where p.listed and not exists (
                     select from unnest(nullif(current_setting('nw.listed', true), '')::text[]) k where k = p.sid)) as deny,
-           coalesce(cardinality(nullif(current_setting('nw.deny', true), '')::text[]), 0) > 0 as given),
-  passed as materialized (
-    select coalesce(array_agg(distinct c.acl_id), '{}') as ids
-      from acl_clause c join acl l using (acl_id), token
-     where token.given and l.status = 'ok' and c.allow && token.allow and not c.deny && token.deny)
+           coalesce(cardinality(nullif(current_setting('nw.deny', true), '')::text[]), 0) > 0 as given)
+  select coalesce(array_agg(distinct c.acl_id), '{}')
+    from acl_clause c join acl l using (acl_id), token
+   where token.given and l.status = 'ok' and c.allow && token.allow and not c.deny && token.deny
+$f$;
+
+create function app.passing_ids() returns setof int
+  language sql stable security definer set search_path = pg_catalog, nw, pg_temp rows 1000 as $f$
+  with passed as materialized (select app.passed_lists() as ids)
   select a.audience_id from audience a join share s using (share_id), passed
    where cardinality(s.acl_ids) > 0 and s.acl_ids <@ passed.ids
      and (select coalesce(bool_and(coalesce(i in (select unnest(p.ids) from passed p), false)), false) from unnest(a.acl_ids) i)
@@ -59,4 +64,4 @@ create or replace function app.as_of() returns timestamptz
     (select min(s.polled_at) from share s where s.share_id in (select app.aged_shares())),
     (select min(s.polled_at) from share s)) $f$;
 
-revoke all on function app.passing_ids(), app.young_shares(), app.aged_shares() from public, notewarden_reader;
+revoke all on function app.passed_lists(), app.passing_ids(), app.young_shares(), app.aged_shares() from public, notewarden_reader;
